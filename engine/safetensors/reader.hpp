@@ -12,12 +12,15 @@
 
 namespace kvproof {
 
+class FileBytes;
+
 /// One tensor of an open file: its bytes lie in the file's map or buffer, little-endian, row-major, aligned to the element.
 struct TensorView {
   std::string name;
   Dtype dtype{};
   std::vector<std::size_t> shape;
   std::span<const std::byte> bytes;
+  std::size_t header_at = 0;  ///< byte of the file where its entry stands in the header, for messages
 };
 
 /// A safetensors container, checked whole when it is opened (rules in docs/safetensors.md).
@@ -45,6 +48,7 @@ class SafetensorsFile {
 
  private:
   struct Storage;
+  static SafetensorsFile checked(FileBytes file, std::string where);
   explicit SafetensorsFile(std::unique_ptr<Storage> storage) noexcept;
   std::unique_ptr<Storage> storage_;
 };
