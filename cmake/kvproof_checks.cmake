@@ -1,0 +1,15 @@
+# Tests about the project's own text: the order of the rooms, the rules for every source file, the scripts. Each rule is also
+# shown to catch what it forbids (`*_catches`).
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# kvproof_add_check(NAME COMMAND ...): a test that is a script.
+function(kvproof_add_check name)
+  cmake_parse_arguments(PARSE_ARGV 1 check "" "" "COMMAND")
+  add_test(NAME ${name} COMMAND ${check_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 60 LABELS checks)
+endfunction()
+
+kvproof_add_check(layers COMMAND ${Python3_EXECUTABLE} cmake/check_layers.py ${PROJECT_SOURCE_DIR})
+kvproof_add_check(layers_catches COMMAND ${Python3_EXECUTABLE} cmake/check_layers.py --self-test)
+kvproof_add_check(sources COMMAND ${Python3_EXECUTABLE} cmake/check_sources.py ${PROJECT_SOURCE_DIR})
+kvproof_add_check(sources_catches COMMAND ${Python3_EXECUTABLE} cmake/check_sources.py --self-test)
