@@ -1,0 +1,196 @@
+#include <cmath>
+#include <limits>
+
+#include "engine/kernels/instruction_set.hpp"
+#include "engine/kernels/kernels.hpp"
+#include "engine/kernels/lanes.hpp"
+
+// Everything that is not a product: each function walks its values 16 at a time; the last few go through a padded copy.
+
+namespace kvproof::kernels {
+namespace {
+
+/// The n < 16 floats at `from`, filled up with `padding`.
+KVPROOF_INLINE Lanes16 load_some(const float* from, std::size_t n, float padding) noexcept {
+  Lanes16 value = broadcast(padding);
+  for (std::size_t i = 0; i < n; ++i) value[i] = from[i];
+  return value;
+}
+
+KVPROOF_INLINE void store_some(const Lanes16& value, std::size_t n, float* to) noexcept {
+  for (std::size_t i = 0; i < n; ++i) to[i] = value[i];
+}
+
+/// x / (1 + e^-2u), which is x * (1 + tanh u) / 2 without the cancellation for negative u.
+struct GeluTanh {
+  KVPROOF_INLINE Lanes16 of(const Lanes16& x) noexcept {
+    constexpr float kMinusTwoRoot = -1.5957691216057308F;  // -2 * sqrt(2 / pi)
+    const Lanes16 minus_2u = x * (x * x * 0.044715F + 1.0F) * kMinusTwoRoot;
+    return x / (exp_of(minus_2u) + 1.0F);
+  }
+};
+
+struct Silu {
+  KVPROOF_INLINE Lanes16 of(const Lanes16& x) noexcept { return x / (exp_of(-x) + 1.0F); }
+};
+
+struct Relu {
+  KVPROOF_INLINE Lanes16 of(const Lanes16& x) noexcept { return x < 0.0F ? Lanes16{} : x; }
+};
+
+/// Cephes: an odd polynomial near 0, where 1 - 2 / (e^2|x| + 1) would cancel.
+struct Tanh {
+  KVPROOF_INLINE Lanes16 of(const Lanes16& x) noexcept {
+    const Lanes16 size = x < 0.0F ? -x : x;
+    const Lanes16 far = 1.0F - 2.0F / (exp_of(size + size) + 1.0F);
+    const Lanes16 z = x * x;
+    Lanes16 p = z * -5.70498872745E-3F + 2.06390887954E-2F;
+    p = p * z - 5.37397155531E-2F;
+    p = p * z + 1.33314422036E-1F;
+    p = p * z - 3.33332819422E-1F;
+    return size < 0.625F ? p * z * x + x : (x < 0.0F ? -far : far);
+  }
+};
+
+template <class Function>
+struct Apply {
+  KVPROOF_INLINE void run(float* values, std::size_t n) noexcept {
+    std::size_t i = 0;
+    for (; i + 16 <= n; i += 16) store(Function::of(load<Lanes16>(values + i)), values + i);
+    if (i < n) store_some(Function::of(load_some(values + i, n - i, 0.0F)), n - i, values + i);
+  }
+};
+
+void gelu_erf(std::span<float> values) noexcept {
+  for (float& x : values) x = x * 0.5F * std::erfc(x * -0.70710678F);
+}
+
+KVPROOF_INLINE Lanes16 larger(const Lanes16& a, const Lanes16& b) noexcept { return a > b ? a : b; }
+
+struct Softmax {
+  static constexpr float kUnseen = -std::numeric_limits<float>::infinity();
+
+  KVPROOF_INLINE float largest(const float* scores, std::size_t n) noexcept {
+    Lanes16 best = broadcast(kUnseen);
+    std::size_t i = 0;
+    for (; i + 16 <= n; i += 16) best = larger(load<Lanes16>(scores + i), best);
+    return largest_of(larger(load_some(scores + i, n - i, kUnseen), best));
+  }
+
+  KVPROOF_INLINE float exponentials(float* scores, std::size_t n, float best) noexcept {
+    Lanes16 sum{};
+    std::size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+      const Lanes16 weight = exp_of(load<Lanes16>(scores + i) - best);
+      sum += weight;
+      store(weight, scores + i);
+    }
+    if (i < n) {
+      const Lanes16 weight = exp_of(load_some(scores + i, n - i, kUnseen) - best);
+      sum += weight;
+      store_some(weight, n - i, scores + i);
+    }
+    return sum_of(sum);
+  }
+
+  KVPROOF_INLINE void run(float* scores, std::size_t n) noexcept {
+    const float best = largest(scores, n);
+    if (best == kUnseen) {
+      for (std::size_t i = 0; i < n; ++i) scores[i] = 0.0F;
+      return;
+    }
+    const float inverse = 1.0F / exponentials(scores, n, best);
+    for (std::size_t i = 0; i < n; ++i) scores[i] *= inverse;
+  }
+};
+
+struct NormRow {
+  KVPROOF_INLINE Doubles8 wide(const float* from) noexcept { return __builtin_convertvector(load<Lanes<8>>(from), Doubles8); }
+
+  KVPROOF_INLINE double total(const Doubles8& v) noexcept {
+    return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+  }
+
+  KVPROOF_INLINE double mean(const float* x, std::size_t n) noexcept {
+    Doubles8 sum{};
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) sum += wide(x + i);
+    double all = total(sum);
+    for (; i < n; ++i) all += static_cast<double>(x[i]);
+    return all / static_cast<double>(n);
+  }
+
+  KVPROOF_INLINE double variance(const float* x, std::size_t n, double centre) noexcept {
+    Doubles8 sum{};
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+      const Doubles8 distance = wide(x + i) - centre;
+      sum += distance * distance;
+    }
+    double all = total(sum);
+    for (; i < n; ++i) all += (static_cast<double>(x[i]) - centre) * (static_cast<double>(x[i]) - centre);
+    return all / static_cast<double>(n);
+  }
+
+  KVPROOF_INLINE void run(const float* x, std::size_t n, const float* weight, const float* bias, double epsilon, float* y) noexcept {
+    const double centre = mean(x, n);
+    const double inverse = 1.0 / __builtin_sqrt(variance(x, n, centre) + epsilon);
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+      const auto unit = __builtin_convertvector((wide(x + i) - centre) * inverse, Lanes<8>);
+      store(unit * load<Lanes<8>>(weight + i) + load<Lanes<8>>(bias + i), y + i);
+    }
+    for (; i < n; ++i) y[i] = static_cast<float>((static_cast<double>(x[i]) - centre) * inverse) * weight[i] + bias[i];
+  }
+};
+
+struct NormRows {
+  KVPROOF_INLINE void run(std::span<const float> x, std::span<const float> weight, std::span<const float> bias, double epsilon,
+                          std::span<float> y) noexcept {
+    const std::size_t n = weight.size();
+    for (std::size_t start = 0; start + n <= x.size(); start += n)
+      NormRow::run(x.data() + start, n, weight.data(), bias.data(), epsilon, y.data() + start);
+  }
+};
+
+struct AddScaled {
+  KVPROOF_INLINE void run(float weight, const float* x, std::size_t n, float* sum) noexcept {
+    for (std::size_t i = 0; i < n; ++i) sum[i] += weight * x[i];
+  }
+};
+
+struct Add {
+  KVPROOF_INLINE void run(const float* a, const float* b, std::size_t n, float* y) noexcept {
+    for (std::size_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
+  }
+};
+
+}  // namespace
+
+void layer_norm(std::span<const float> x, std::span<const float> weight, std::span<const float> bias, double epsilon,
+                std::span<float> y) noexcept {
+  run_widest<NormRows>(x, weight, bias, epsilon, y);
+}
+
+void activate(Activation activation, std::span<float> values) noexcept {
+  switch (activation) {
+    case Activation::gelu_tanh:
+    case Activation::gelu_fast: return run_widest<Apply<GeluTanh>>(values.data(), values.size());
+    case Activation::gelu_erf: return gelu_erf(values);
+    case Activation::relu: return run_widest<Apply<Relu>>(values.data(), values.size());
+    case Activation::silu: return run_widest<Apply<Silu>>(values.data(), values.size());
+    case Activation::tanh: return run_widest<Apply<Tanh>>(values.data(), values.size());
+  }
+}
+
+void softmax(std::span<float> scores) noexcept { run_widest<Softmax>(scores.data(), scores.size()); }
+
+void add_scaled(float weight, std::span<const float> x, std::span<float> sum) noexcept {
+  run_widest<AddScaled>(weight, x.data(), x.size(), sum.data());
+}
+
+void add(std::span<const float> a, std::span<const float> b, std::span<float> y) noexcept {
+  run_widest<Add>(a.data(), b.data(), a.size(), y.data());
+}
+
+}  // namespace kvproof::kernels
