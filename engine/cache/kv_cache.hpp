@@ -72,6 +72,9 @@ class KvCache {
   [[nodiscard]] KvArrays read(std::size_t layer) const;                  ///< columns gone .. length-1
 
   /// Makes room for `batch` rows of length() + new_columns columns. Strong guarantee; contents stay.
+  ///
+  /// Requires  batch == batch() unless the cache is empty; a static cache's capacity is not passed.
+  /// Errors    Error if the size overflows or passes the machine's memory, std::bad_alloc.
   void reserve(std::size_t batch, std::size_t new_columns);
   /// Copies a chunk of `batch` rows into its slots. Not visible through length() before advance().
   void update(std::size_t layer, const KvChunk& chunk, std::size_t batch, std::span<const SlotWrite> writes) noexcept;
@@ -81,7 +84,9 @@ class KvCache {
   void crop(std::size_t length) noexcept;               ///< keeps the first `length` columns; 0 empties
   void gather(std::span<const std::size_t> rows);       ///< row i becomes old row rows[i]; strong guarantee
   void reset() noexcept;                                ///< empty, as new
-  /// Fills a cache that is empty with what read() gave of each layer: columns gone .. length-1.
+  /// Fills an empty cache with what read() gave of each layer: columns gone .. length-1. Strong guarantee.
+  ///
+  /// Errors    ShapeError if the arrays do not have these shapes or this kind of cache cannot hold such a history.
   void restore(std::span<const KvArrays> layers, std::size_t length, std::size_t gone);
   /// While on, every slot that holds no column is kept filled with NaN: a read of one shows.
   void poison(bool on) noexcept;
@@ -89,16 +94,29 @@ class KvCache {
  protected:
   explicit KvCache(const KvShape& shape) noexcept : shape_(shape) {}
   KvCache(const KvCache& other);
-  /// How many slots `columns` columns need.
-  [[nodiscard]] virtual std::size_t slots_for(std::size_t columns) const noexcept = 0;
+  /// How many slots `columns` columns need if there are `held` already; `held` if they do.
+  [[nodiscard]] virtual std::size_t slots_for(std::size_t columns, std::size_t held) const noexcept = 0;
 
  private:
   struct FreeAligned {
     void operator()(float* data) const noexcept;
   };
+  /// The allocation: [n_layer][K, V][batch, n_head, slots, head_dim], aligned to 64 bytes.
+  struct Storage {
+    std::unique_ptr<float[], FreeAligned> data;
+    std::size_t batch = 0, slots = 0;
+  };
+
+  [[nodiscard]] Storage allocate(std::size_t batch, std::size_t slots) const;
+  [[nodiscard]] std::size_t floats(const Storage& storage) const noexcept;
+  template <class RowOf>
+  void copy_rows(const Storage& from, Storage& to, RowOf row_of) const noexcept;
+  void check_restorable(std::span<const KvArrays> layers, std::size_t length, std::size_t gone) const;
+  void write_all(std::size_t layer, const KvArrays& arrays, std::size_t gone) noexcept;
+  void poison_empty_slots() noexcept;
+
   KvShape shape_;
-  std::unique_ptr<float[], FreeAligned> data_;
-  std::size_t slots_ = 0, stored_batch_ = 0;  // the allocation: [n_layer][2][stored_batch, n_head, slots, head_dim]
+  Storage storage_;
   std::size_t batch_ = 0, length_ = 0, gone_ = 0;
   bool poisoned_ = false;
 };

@@ -1,6 +1,8 @@
 #pragma once
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/weights/weights.hpp"
@@ -48,8 +50,9 @@ class Model {
  private:
   explicit Model(Weights weights);
   [[nodiscard]] std::span<const float> matrix(const std::string& name);
+  [[nodiscard]] Block block(std::size_t layer);
   Weights weights_;
-  std::vector<std::vector<float>> widened_;
+  std::vector<std::vector<float>> widened_;  // F16 and BF16 tensors as float; moving the outer vector leaves the views valid
 };
 
 }  // namespace kvproof
