@@ -1,0 +1,217 @@
+#include "harness/history/world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/error.hpp"
+
+namespace kvproof::harness {
+namespace {
+
+Outcome refused(Refusal refusal) {
+  Outcome outcome;
+  outcome.refusal = std::move(refusal);
+  return outcome;
+}
+
+Outcome unknown(const std::string& cache) { return refused({Code::unknown_cache, fmt::format("no cache {}", cache)}); }
+
+Outcome now_holds(const CacheState& cache) {
+  Outcome outcome;
+  outcome.length = static_cast<std::int64_t>(cache.length);
+  return outcome;
+}
+
+std::optional<std::size_t> size_of(const std::optional<std::int64_t>& value) {
+  return value ? std::optional(static_cast<std::size_t>(*value)) : std::nullopt;
+}
+
+CacheState new_state(const NewCache& call) {
+  CacheState state;
+  state.kind = call.kind;
+  state.model = call.model.value_or("main");
+  state.capacity = size_of(call.capacity);
+  if (call.window) state.window = std::min(*size_of(call.window), *state.capacity);
+  return state;
+}
+
+void make_empty(CacheState& cache) {
+  cache.rows.clear();
+  cache.mask.clear();
+  cache.length = cache.gone = 0;
+}
+
+std::vector<std::uint8_t> mask_row(const std::optional<Rows>& mask, std::size_t row, std::size_t columns) {
+  if (!mask) return std::vector<std::uint8_t>(columns, 1);
+  return {(*mask)[row].begin(), (*mask)[row].end()};
+}
+
+/// The rows of `cache` (none = empty) with the call's columns behind them.
+std::vector<RowHistory> fed(const CacheState* cache, const Forward& call) {
+  const std::size_t past = cache != nullptr ? cache->length : 0;
+  std::vector<RowHistory> rows = past != 0 ? cache->rows : std::vector<RowHistory>(call.input_ids.size());
+  for (std::size_t b = 0; b < rows.size(); ++b) {
+    const std::size_t columns = call.input_ids[b].size();
+    const auto mask = std::make_shared<const std::vector<std::uint8_t>>(mask_row(call.attention_mask, b, past + columns));
+    if (cache != nullptr) rows[b].window = cache->window;
+    for (std::size_t t = 0; t < columns; ++t) {
+      const std::int64_t position = call.position_ids ? (*call.position_ids)[b][t] : static_cast<std::int64_t>(past + t);
+      rows[b].columns.push_back({call.input_ids[b][t], position, mask});
+    }
+  }
+  return rows;
+}
+
+/// Takes over what a forward fed.
+void append(CacheState& cache, const std::vector<RowHistory>& rows) {
+  cache.rows = rows;
+  cache.mask.clear();
+  for (const RowHistory& row : rows) cache.mask.push_back(*row.columns.back().mask);
+  cache.length = rows.front().columns.size();
+  if (cache.window && cache.length > *cache.window) cache.gone = std::max(cache.gone, cache.length - *cache.window);
+}
+
+}  // namespace
+
+const CacheState* World::find(const std::string& cache) const {
+  const auto found = caches_.find(cache);
+  return found == caches_.end() ? nullptr : &found->second;
+}
+
+CacheState* World::find(const std::string& cache) {
+  const auto found = caches_.find(cache);
+  return found == caches_.end() ? nullptr : &found->second;
+}
+
+const ModelFacts& World::model(const std::string& name) const {
+  const auto found = models_.find(name);
+  if (found == models_.end()) throw DataError({"trace", fmt::format("model \"{}\"", name), "a model of the header's \"models\"", ""});
+  return found->second;
+}
+
+Outcome World::apply(const Call& call) {
+  return std::visit([this](const auto& each) { return apply_one(each); }, call);
+}
+
+Outcome World::apply_one(const NewCache& call) {
+  (void)model(call.model.value_or("main"));
+  if (caches_.contains(call.cache)) return refused({Code::cache_exists, fmt::format("cache {} exists", call.cache)});
+  if (auto no = refuse_new(call)) return refused(*no);
+  return now_holds(caches_[call.cache] = new_state(call));
+}
+
+Outcome World::apply_one(const Forward& call) {
+  CacheState* cache = call.cache ? find(*call.cache) : nullptr;
+  if (call.cache && cache == nullptr) return unknown(*call.cache);
+  const std::string& name = call.model ? *call.model : cache != nullptr ? cache->model : "main";
+  const ModelFacts& facts = model(name);
+  if (cache != nullptr && name != cache->model)
+    return refused({Code::model_mismatch, fmt::format("cache {} belongs to {}, not {}", *call.cache, cache->model, name)});
+  if (auto no = refuse_forward(call, cache, facts)) return refused(*no);
+
+  Outcome outcome;
+  outcome.model = name;
+  outcome.rows = fed(cache, call);
+  const std::size_t total = outcome.rows.front().columns.size(), fresh = call.input_ids.front().size();
+  outcome.columns = call.logits == "all" ? fresh : call.logits == "last" ? 1 : 0;
+  outcome.first = total - outcome.columns;
+  if (cache != nullptr && call.use_cache) append(*cache, outcome.rows);
+  if (cache != nullptr) outcome.length = static_cast<std::int64_t>(cache->length);
+  return outcome;
+}
+
+Outcome World::apply_one(const Clone& call) {
+  const CacheState* from = find(call.from);
+  if (from == nullptr) return unknown(call.from);
+  if (caches_.contains(call.cache)) return refused({Code::cache_exists, fmt::format("cache {} exists", call.cache)});
+  return now_holds(caches_[call.cache] = *from);
+}
+
+Outcome World::apply_one(const Crop& call) {
+  CacheState* cache = find(call.cache);
+  if (cache == nullptr) return unknown(call.cache);
+  if (auto no = refuse_crop(call, *cache)) return refused(*no);
+  const auto length = static_cast<std::size_t>(call.length);
+  if (length == 0) make_empty(*cache);
+  for (RowHistory& row : cache->rows) row.columns.resize(length);
+  for (auto& bits : cache->mask) bits.resize(length);
+  cache->length = length;
+  cache->gone = std::min(cache->gone, length);
+  return now_holds(*cache);
+}
+
+Outcome World::apply_one(const Gather& call) {
+  CacheState* cache = find(call.cache);
+  if (cache == nullptr) return unknown(call.cache);
+  if (auto no = refuse_gather(call, *cache)) return refused(*no);
+  CacheState moved = *cache;
+  moved.rows.clear();
+  moved.mask.clear();
+  for (const std::int64_t row : call.rows) {
+    moved.rows.push_back(cache->rows[static_cast<std::size_t>(row)]);
+    moved.mask.push_back(cache->mask[static_cast<std::size_t>(row)]);
+  }
+  return now_holds(*cache = std::move(moved));
+}
+
+Outcome World::apply_one(const Reset& call) {
+  CacheState* cache = find(call.cache);
+  if (cache == nullptr) return unknown(call.cache);
+  make_empty(*cache);
+  return now_holds(*cache);
+}
+
+Outcome World::apply_one(const Drop& call) {
+  if (caches_.erase(call.cache) == 0) return unknown(call.cache);
+  return {};
+}
+
+Outcome World::apply_one(const Length& call) {
+  const CacheState* cache = find(call.cache);
+  return cache == nullptr ? unknown(call.cache) : now_holds(*cache);
+}
+
+Outcome World::apply_one(const Read& call) {
+  const CacheState* cache = find(call.cache);
+  if (cache == nullptr) return unknown(call.cache);
+  if (auto no = refuse_read(call, model(cache->model))) return refused(*no);
+  Outcome outcome = now_holds(*cache);
+  outcome.model = cache->model;
+  outcome.rows = cache->rows;
+  outcome.first = cache->gone;
+  outcome.columns = cache->length - cache->gone;
+  return outcome;
+}
+
+Outcome World::apply_one(const Save& call) {
+  const CacheState* cache = find(call.cache);
+  if (cache == nullptr) return unknown(call.cache);
+  return now_holds(saved_[call.to] = *cache);
+}
+
+Outcome World::apply_one(const Load& call) {
+  const auto from = saved_.find(call.from);
+  if (from == saved_.end()) return refused({Code::name_unknown, fmt::format("nothing is saved as {}", call.from)});
+  return now_holds(caches_[call.cache] = from->second);
+}
+
+Outcome World::apply_one(const Generate& call) {
+  Outcome outcome;
+  outcome.model = call.model.value_or("main");
+  const ModelFacts& facts = model(outcome.model);
+  if (auto no = refuse_generate(call, facts)) return refused(*no);
+  Forward prompt{.input_ids = call.input_ids, .attention_mask = call.attention_mask};
+  if (call.attention_mask) {
+    prompt.position_ids.emplace();
+    for (const auto& row : *call.attention_mask) prompt.position_ids->push_back(positions_of_mask(row));
+  }
+  outcome.rows = fed(nullptr, prompt);
+  if (call.window) {
+    const auto window = static_cast<std::size_t>(std::min(*call.window, *call.capacity));
+    for (RowHistory& row : outcome.rows) row.window = window;
+  }
+  return outcome;
+}
+
+}  // namespace kvproof::harness
