@@ -2,9 +2,9 @@
 
 namespace kvproof::harness {
 
-std::vector<Reply> Backend::together(std::span<const Call> calls) {
+std::vector<Reply> Backend::together(std::span<const LaneCall> calls) {
   std::vector<Reply> replies;
-  for (const Call& each : calls) replies.push_back(call(each));
+  for (const LaneCall& each : calls) replies.push_back(call(*each.call, each.lane));
   return replies;
 }
 

@@ -16,6 +16,12 @@ struct RunOptions {
   bool operator==(const RunOptions&) const = default;
 };
 
+/// A call of one lane; borrowed.
+struct LaneCall {
+  std::size_t lane = 0;
+  const Call* call = nullptr;
+};
+
 /// An engine on trial. One word per op; nothing is judged here.
 ///
 /// A backend that throws from call() is a verdict (`backend_threw`), not our fault; open() and begin() throw Error if there is
@@ -29,9 +35,10 @@ class Backend {
   virtual void open(const std::string& model, const std::filesystem::path& folder) = 0;
   /// Drops every cache and saved name; `name` is the case, for messages.
   virtual void begin(const std::string& name, const RunOptions& options) = 0;
-  [[nodiscard]] virtual Reply call(const Call& call) = 0;
+  /// Each lane has caches and saved names of its own; models are shared.
+  [[nodiscard]] virtual Reply call(const Call& call, std::size_t lane) = 0;
   /// Asks for one call per lane at once (capability `threads`); the replies are in the same order. Default: one after the other.
-  [[nodiscard]] virtual std::vector<Reply> together(std::span<const Call> calls);
+  [[nodiscard]] virtual std::vector<Reply> together(std::span<const LaneCall> calls);
 };
 
 }  // namespace kvproof::harness

@@ -181,6 +181,7 @@ Outcome World::apply_one(const Read& call) {
   outcome.rows = cache->rows;
   outcome.first = cache->gone;
   outcome.columns = cache->length - cache->gone;
+  outcome.present = cache->mask;
   return outcome;
 }
 

@@ -22,6 +22,7 @@ struct Outcome {
   std::string model;                   ///< whose numbers rows stand for
   std::vector<RowHistory> rows;
   std::size_t first = 0, columns = 0;
+  std::vector<std::vector<std::uint8_t>> present;  ///< of `read`: [B][P] the mask bits as they are now
 };
 
 /// The state behind all caches of one backend (of one lane): names, saved copies, histories. It computes nothing.
