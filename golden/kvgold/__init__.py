@@ -1,0 +1,1 @@
+"""Makes and checks golden files for kvproof with Hugging Face Transformers."""
