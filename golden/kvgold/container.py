@@ -1,4 +1,4 @@
-"""Golden files as bytes. The stock writer orders equal-sized tensors otherwise and metadata keys at random; ours is fixed."""
+"""Golden files as bytes. The stock writer orders tensors otherwise, and metadata keys at random; ours is fixed."""
 
 import hashlib
 import json
@@ -18,7 +18,11 @@ def encode(document, tensors):
     end = 0
     for name in order:
         begin, end = end, end + tensors[name].nbytes
-        header[name] = {"dtype": NAMES[tensors[name].dtype], "shape": list(tensors[name].shape), "data_offsets": [begin, end]}
+        header[name] = {
+            "dtype": NAMES[tensors[name].dtype],
+            "shape": list(tensors[name].shape),
+            "data_offsets": [begin, end],
+        }
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
     return struct.pack("<Q", len(head)) + head + b"".join(tensors[name].tobytes() for name in order)

@@ -48,7 +48,9 @@ class Cache:
         seen[:, old:] = (bits[:, None, :] & self._band(total))[:, old:]
         window = self.window_in_force
         gone = max(self.gone, total - window) if window else 0
-        return replace(self, ids=_join(self.ids, ids), positions=_join(self.positions, positions), bits=bits, seen=seen, gone=gone)
+        return replace(
+            self, ids=_join(self.ids, ids), positions=_join(self.positions, positions), bits=bits, seen=seen, gone=gone
+        )
 
     def _band(self, total):
         distance = np.arange(total)[:, None] - np.arange(total)[None, :]
@@ -81,7 +83,7 @@ class State:
         self.caches, self.saved = {}, {}
 
     def refusal(self, step):
-        """The first code of the contract that applies, or None. The checks run lazily: a later one may rely on an earlier."""
+        """The first code that applies, or None. The checks run lazily: a later one may rely on an earlier."""
         for code, applies in getattr(self, f"_check_{step['op']}")(step):
             if applies:
                 return code

@@ -1,36 +1,58 @@
 """Transformers' GPT-2, asked twice: one full pass over a history, and step by step through a DynamicCache."""
 
 import copy
+import math
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
 
 from .portable import bells
 
 
-def make(config, seed, folder):
-    """Writes config.json and model.safetensors. Biases and norms are random too: at zero and one they would hide faults."""
+def make(config, seed, folder, layout="plain"):
+    """Writes config.json and model.safetensors; weights ending in the residual stream are smaller, as GPT-2 has it."""
     config = GPT2Config(**config)
     model = GPT2LMHeadModel(config).to(config.dtype or torch.float32)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            values = bells(seed, name, parameter.numel()) * config.initializer_range
-            is_scale = name.endswith(".weight") and parameter.ndim == 1
-            parameter.copy_(torch.from_numpy(values + is_scale).reshape(parameter.shape))
-    model.save_pretrained(folder)
+            mean, deviation = _distribution(config, name, parameter)
+            values = mean + deviation * bells(seed, name, parameter.numel())
+            parameter.copy_(torch.from_numpy(values).reshape(parameter.shape))
+    model.save_pretrained(folder, max_shard_size="12KB" if layout == "sharded" else "5GB")
     (Path(folder) / "generation_config.json").unlink()
+    if layout == "legacy":
+        _as_first_published(model, Path(folder) / "model.safetensors")
+
+
+def _as_first_published(model, path):
+    """Names without prefix, and each block's causal mask beside its weights."""
+    tensors = {name.removeprefix("transformer."): tensor for name, tensor in load_file(path).items()}
+    length = model.config.n_positions
+    for layer in range(model.config.n_layer):
+        tensors[f"h.{layer}.attn.bias"] = torch.ones(length, length).tril()[None, None]
+        tensors[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def _distribution(config, name, parameter):
+    """(mean, deviation). Biases and norms are random too: at zero and one they would hide faults."""
+    if parameter.ndim == 1:
+        return float(name.endswith(".weight")), 0.1
+    shrunk = math.sqrt(2 * config.n_layer) if name.endswith("c_proj.weight") else 1.0
+    return 0.0, config.initializer_range / shrunk
 
 
 def load(folder, dtype):
-    """The model in this precision, eager. Upcasting attention to float32 is the same sums, so in double it is left out."""
+    """The model in this precision, eager. Upcasting attention to float32 is left out: it would lose digits."""
     config = GPT2Config.from_pretrained(folder, reorder_and_upcast_attn=False)
     return GPT2LMHeadModel.from_pretrained(folder, config=config, dtype=dtype, attn_implementation="eager").eval()
 
 
 def additive(seen, dtype):
-    """4-D mask of what each query sees. A query that sees nothing sees itself: its logits are not compared, but finite."""
+    """4-D mask of what each query sees. One that sees nothing sees itself: its logits do not count, but stay finite."""
     seen = torch.from_numpy(seen)
     own = torch.eye(seen.shape[-1], dtype=torch.bool)[-seen.shape[1] :]
     seen = seen | (own & ~seen.any(-1, keepdim=True))
@@ -49,13 +71,8 @@ def full_pass(model, history):
     return out.logits.numpy(), out.past_key_values
 
 
-def layer_of(cache, layer):
-    """(K, V) of a DynamicCache's layer, [B, H, P, D]."""
-    return cache.layers[layer].keys.numpy(), cache.layers[layer].values.numpy()
-
-
 class StepByStep:
-    """The caches of a trace as Transformers keeps them; a window is a banded mask over a cache that keeps everything."""
+    """The caches of a trace as Transformers keeps them; a window is a banded mask over one that keeps everything."""
 
     def __init__(self, model):
         self.model, self.caches, self.saved = model, {}, {}
@@ -109,5 +126,7 @@ def generate(model, step):
     cache = {"use_cache": False} if kind is None else {"use_cache": True, "cache_implementation": kind}
     ids, mask = step["input_ids"], step.get("attention_mask")
     mask = torch.ones_like(_tensor(ids)) if mask is None else _tensor(mask)
-    out = model.generate(_tensor(ids), attention_mask=mask, max_new_tokens=step["max_new_tokens"], do_sample=False, **cache)
+    out = model.generate(
+        _tensor(ids), attention_mask=mask, max_new_tokens=step["max_new_tokens"], do_sample=False, **cache
+    )
     return out[:, mask.shape[1] :].numpy()

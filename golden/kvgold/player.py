@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from . import gpt2
-from .contract import Cache, State, positions_from_mask
 from .container import weights_sha256, write
+from .contract import Cache, State, positions_from_mask
 
 TOLERANCE = {"atol": 1e-5, "rtol": 1e-4}
 AGREEMENT = 1e-10  # between the two ways of Transformers in double
@@ -16,7 +16,7 @@ FLOAT32_SHARE = 0.3  # of the tolerance: more, and a correct float32 engine coul
 CLEAR_GAP = 1e-3  # between the best two logits: less, and greedy ids would be a matter of rounding
 
 
-class Doubt(ValueError):
+class Doubt(ValueError):  # noqa: N818 - it is not an error of this program
     """The numbers are not fit to judge anybody, so no file may be written from them."""
 
 
@@ -41,12 +41,15 @@ class Models:
         self.double = gpt2.load(folder, torch.float64)
         self.single = gpt2.load(folder, torch.float32)
 
+    def __iter__(self):
+        return iter((self.double, self.single))
+
 
 class Player:
-    """`tensors` after `play`: what a golden file records. `worst` and `float32` are the figures it was accepted with."""
+    """`tensors` after `play`: what a golden file records; `worst` and `float32`: the figures it was accepted with."""
 
-    def __init__(self, models, *, judge_float32=True):
-        self.models, self.judge_float32 = models, judge_float32
+    def __init__(self, models):
+        self.models = models
         self.state = State(models.config)
         self.steps = gpt2.StepByStep(models.double)
         self.tensors, self.worst, self.float32 = {}, 0.0, 0.0
@@ -75,75 +78,72 @@ class Player:
     def _forward(self, name, step):
         history = self.state.appended(step)
         new = len(step["input_ids"][0])
-        rows = {"all": slice(-new, None), "last": slice(-1, None)}.get(step.get("logits", "all"))
-        stepwise = self.steps.forward(step, history)[:, -new:]
-        if rows is None:
+        stepwise = self.steps.forward(step, history)
+        asked = step.get("logits", "all")
+        if asked == "none":
             return
-        compared = history.bits[:, rows]
-        logits = gpt2.full_pass(self.models.double, history)[0][:, rows]
-        self._agree(f"{name}.logits", stepwise[:, rows][compared], logits[compared])
-        if self.judge_float32:
-            self._fit_for_float32(f"{name}.logits", gpt2.full_pass(self.models.single, history)[0][:, rows][compared], logits[compared])
-        self.tensors[f"{name}.logits"] = np.ascontiguousarray(logits)
-        self.tensors[f"{name}.compared"] = np.ascontiguousarray(compared, np.uint8)
+        last = slice(-new if asked == "all" else -1, None)
+        double, single = (gpt2.full_pass(model, history)[0][:, last] for model in self.models)
+        counts = history.bits[:, last]
+        self._keep(f"{name}.logits", stepwise[:, last], double, single, counts[:, :, None])
+        self._keep_compared(name, counts)
 
     def _read(self, name, step):
+        """K and V of the columns held. Transformers has nothing to say about an empty cache: the contract has."""
         history = self.state.caches[step["cache"]]
-        compared = history.bits[:, history.gone :]
-        self.tensors[f"{name}.compared"] = np.ascontiguousarray(compared, np.uint8)
+        counts = history.bits[:, history.gone :]
+        self._keep_compared(name, counts)
         if not history.length:
-            heads = self.models.config["n_head"]
-            empty = np.zeros((0, heads, 0, self.models.config["n_embd"] // heads))
-            self.tensors |= {f"{name}.keys": empty, f"{name}.values": empty}
+            heads, width = self.models.config["n_head"], self.models.config["n_embd"]
+            self.tensors |= {f"{name}.{which}": np.zeros((0, heads, 0, width // heads)) for which in ("keys", "values")}
             return
-        whole, single = (gpt2.full_pass(model, history)[1] for model in (self.models.double, self.models.single))
-        caches = whole, self.steps.caches[step["cache"]], single
-        for which, arrays in zip(("keys", "values"), zip(*(gpt2.layer_of(cache, step["layer"]) for cache in caches)), strict=True):
-            full, stepwise, rounded = (np.ascontiguousarray(array[:, :, history.gone :]) for array in arrays)
-            rows = np.broadcast_to(compared[:, None, :, None], full.shape)
-            self._agree(f"{name}.{which}", stepwise[rows], full[rows])
-            self._fit_for_float32(f"{name}.{which}", rounded[rows], full[rows])
-            self.tensors[f"{name}.{which}"] = full
+        caches = [self.steps.caches[step["cache"]], *(gpt2.full_pass(model, history)[1] for model in self.models)]
+        for which in ("keys", "values"):
+            arrays = [getattr(cache.layers[step["layer"]], which).numpy()[:, :, history.gone :] for cache in caches]
+            self._keep(f"{name}.{which}", *arrays, counts[:, None, :, None])
 
-    def _agree(self, name, stepwise, full):
-        found = difference(stepwise, full)
-        self.worst = max(self.worst, found)
-        if not found <= AGREEMENT:
-            raise Doubt(f"{name}: step by step and full pass differ by {found:.2e}, expected at most {AGREEMENT}")
+    def _keep_compared(self, name, counts):
+        self.tensors[f"{name}.compared"] = np.ascontiguousarray(counts, np.uint8)
 
-    def _fit_for_float32(self, name, single, double):
-        found = share(single, double)
-        self.float32 = max(self.float32, found)
-        if not found <= FLOAT32_SHARE:
-            raise Doubt(f"{name}: plain float32 takes {found:.2f} of the tolerance, expected at most {FLOAT32_SHARE}")
+    def _keep(self, name, stepwise, double, single, counts):
+        """Records `double` once the other two bear it out where it counts."""
+        counts = np.broadcast_to(counts, double.shape)
+        apart = difference(stepwise[counts], double[counts])
+        if not apart <= AGREEMENT:
+            raise Doubt(f"{name}: step by step and full pass differ by {apart:.2e}, expected at most {AGREEMENT}")
+        taken = share(single[counts], double[counts])
+        if not taken <= FLOAT32_SHARE:
+            raise Doubt(f"{name}: plain float32 takes {taken:.2f} of the tolerance, expected at most {FLOAT32_SHARE}")
+        self.worst, self.float32 = max(self.worst, apart), max(self.float32, taken)
+        self.tensors[name] = np.ascontiguousarray(double)
 
     def _generate(self, name, step):
-        ids = self._greedy(name, step)
+        """Transformers' own loop must say the same; with a window, which GPT-2 has not, full passes stand alone."""
+        ids = greedy(self.models.double, step)
         if step.get("kind") != "static_sliding_window":
             theirs = gpt2.generate(self.models.double, step)
             if not np.array_equal(theirs, ids):
                 raise Doubt(f"{name}.ids: generate says {theirs.tolist()}, full passes say {ids.tolist()}")
         return ids
 
-    def _greedy(self, name, step):
-        """Ids from one full pass a token; a row that has ended is filled with its eos."""
-        eos = step.get("eos_token_id")
-        mask = np.array(step.get("attention_mask", np.ones_like(step["input_ids"])))
-        prompt = np.array(step["input_ids"])
-        ids = np.zeros((len(prompt), 0), np.int64)
-        ended = np.zeros(len(prompt), bool)
-        while ids.shape[1] < step["max_new_tokens"] and not ended.all():
-            bits = np.pad(mask, ((0, 0), (0, ids.shape[1])), constant_values=1)
-            empty = Cache(step.get("kind", "dynamic"), step.get("capacity"), step.get("window"))
-            history = empty.append(np.hstack([prompt, ids]), bits, positions_from_mask(bits))
-            last = gpt2.full_pass(self.models.double, history)[0][:, -1]
-            gap = np.diff(np.sort(last, axis=1)[:, -2:], axis=1)[:, 0]
-            if not (gap[~ended] > CLEAR_GAP).all():
-                raise Doubt(f"{name}.ids: the best two logits are {gap.min():.1e} apart, expected more than {CLEAR_GAP}")
-            best = np.where(ended, eos if eos is not None else 0, last.argmax(axis=1))
-            ids = np.hstack([ids, best[:, None]])
-            ended = ended | (best == eos) if eos is not None else ended
-        return ids
+
+def greedy(model, step):
+    """Greedy ids [B, n] from one full pass a token; Doubt if the best two logits are ever close."""
+    prompt = np.array(step["input_ids"])
+    mask = np.array(step.get("attention_mask", np.ones_like(prompt)))
+    eos = step.get("eos_token_id", -1)
+    ids, ended = np.zeros((len(prompt), 0), np.int64), np.zeros(len(prompt), bool)
+    while ids.shape[1] < step["max_new_tokens"] and not ended.all():
+        bits = np.pad(mask, ((0, 0), (0, ids.shape[1])), constant_values=1)
+        empty = Cache(step.get("kind", "dynamic"), step.get("capacity"), step.get("window"))
+        history = empty.append(np.hstack([prompt, ids]), bits, positions_from_mask(bits))
+        last = gpt2.full_pass(model, history)[0][:, -1]
+        gap = np.diff(np.sort(last)[:, -2:]).min(axis=1, where=~ended[:, None], initial=np.inf).min()
+        if not gap > CLEAR_GAP:
+            raise Doubt(f"greedy ids: the best two logits are {gap:.1e} apart, expected more than {CLEAR_GAP}")
+        best = np.where(ended, eos, last.argmax(axis=1))
+        ids, ended = np.hstack([ids, best[:, None]]), ended | (best == eos)
+    return ids
 
 
 def producer(compute="float64"):
