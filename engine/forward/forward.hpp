@@ -3,18 +3,10 @@
 
 #include "engine/cache/kv_cache.hpp"
 #include "engine/forward/step_plan.hpp"
+#include "engine/forward/workspace.hpp"
 #include "engine/model/model.hpp"
 
 namespace kvproof {
-
-/// Scratch of one running call. Grows to the largest step it has seen and is then reused.
-class Workspace {
- public:
-  /// Makes room for a step; after that run_step allocates nothing.
-  void reserve(const Config& config, std::size_t rows, std::size_t keys);
-
-  std::vector<float> hidden, normed, qkv, attended, inner, scores;
-};
 
 /// Number of logits a plan asks for: rows * vocab_size, rows = B*T, B or 0.
 [[nodiscard]] std::size_t logits_size(const StepPlan& plan, const Config& config) noexcept;
@@ -24,7 +16,7 @@ class Workspace {
 /// Shapes    logits [B, T, vocab], [B, 1, vocab] or empty, as the plan says.
 /// Requires  cache->reserve(B, T) and workspace.reserve() have been called; cache may be null if the plan reads and writes no slot.
 /// Numerics  a query that sees no key gets attention output 0; nothing that is not visible is read.
-/// Errors    none: it cannot fail half-way. If plan.writes is not empty the cache is advanced at the very end.
+/// Errors    none: it cannot fail half-way. The cache is advanced at the very end, if the plan writes or moves the length.
 void run_step(const Model& model, const StepPlan& plan, KvCache* cache, Workspace& workspace, std::span<float> logits) noexcept;
 
 }  // namespace kvproof
