@@ -28,6 +28,17 @@ std::size_t first_wanted(const StepPlan& plan) noexcept {
   return 0;
 }
 
+void activate(Activation activation, std::span<float> values) noexcept {
+  switch (activation) {
+    case Activation::gelu_tanh:
+    case Activation::gelu_fast: return kernels::gelu_tanh(values);  // the same formula, written another way
+    case Activation::gelu_erf: return kernels::gelu_erf(values);
+    case Activation::relu: return kernels::relu(values);
+    case Activation::silu: return kernels::silu(values);
+    case Activation::tanh: return kernels::tanh(values);
+  }
+}
+
 class Step {
  public:
   Step(const Model& model, const StepPlan& plan, KvCache* cache, Workspace& workspace) noexcept
@@ -76,7 +87,7 @@ class Step {
     const std::span<float> inner = workspace_.inner.first(rows_ * config_.n_inner);
     kernels::layer_norm(hidden(), block.ln_2.weight, block.ln_2.bias, config_.layer_norm_epsilon, normed());
     kernels::linear(normed(), rows_, block.mlp_fc.weight, block.mlp_fc.bias, inner);
-    kernels::activate(config_.activation_function, inner);
+    activate(config_.activation_function, inner);
     kernels::linear(inner, rows_, block.mlp_proj.weight, block.mlp_proj.bias, hidden(), kernels::Into::add);
   }
 

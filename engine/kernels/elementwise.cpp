@@ -61,10 +61,6 @@ struct Apply {
   }
 };
 
-void gelu_erf(std::span<float> values) noexcept {
-  for (float& x : values) x = x * 0.5F * std::erfc(x * -0.70710678F);
-}
-
 KVPROOF_INLINE Lanes16 larger(const Lanes16& a, const Lanes16& b) noexcept { return a > b ? a : b; }
 
 struct Softmax {
@@ -172,16 +168,17 @@ void layer_norm(std::span<const float> x, std::span<const float> weight, std::sp
   run_widest<NormRows>(x, weight, bias, epsilon, y);
 }
 
-void activate(Activation activation, std::span<float> values) noexcept {
-  switch (activation) {
-    case Activation::gelu_tanh:
-    case Activation::gelu_fast: return run_widest<Apply<GeluTanh>>(values.data(), values.size());
-    case Activation::gelu_erf: return gelu_erf(values);
-    case Activation::relu: return run_widest<Apply<Relu>>(values.data(), values.size());
-    case Activation::silu: return run_widest<Apply<Silu>>(values.data(), values.size());
-    case Activation::tanh: return run_widest<Apply<Tanh>>(values.data(), values.size());
-  }
+void gelu_tanh(std::span<float> values) noexcept { run_widest<Apply<GeluTanh>>(values.data(), values.size()); }
+
+void gelu_erf(std::span<float> values) noexcept {
+  for (float& x : values) x = x * 0.5F * std::erfc(x * -0.70710678F);
 }
+
+void relu(std::span<float> values) noexcept { run_widest<Apply<Relu>>(values.data(), values.size()); }
+
+void silu(std::span<float> values) noexcept { run_widest<Apply<Silu>>(values.data(), values.size()); }
+
+void tanh(std::span<float> values) noexcept { run_widest<Apply<Tanh>>(values.data(), values.size()); }
 
 void softmax(std::span<float> scores) noexcept { run_widest<Softmax>(scores.data(), scores.size()); }
 

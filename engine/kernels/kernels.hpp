@@ -4,7 +4,6 @@
 #include <string>
 
 #include "engine/kernels/matrix.hpp"
-#include "engine/weights/config.hpp"
 
 /// All arithmetic of the engine, behind one small interface: products through OpenBLAS, tiny sizes by loops of our own.
 ///
@@ -28,8 +27,13 @@ void linear(std::span<const float> x, std::size_t rows, std::span<const float> w
 void layer_norm(std::span<const float> x, std::span<const float> weight, std::span<const float> bias, double epsilon,
                 std::span<float> y) noexcept;
 
-/// Applies the activation to every value.
-void activate(Activation activation, std::span<float> values) noexcept;
+/// Activations, in place. gelu_tanh is x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); gelu_erf x/2 (1 + erf(x / sqrt 2)); silu
+/// x / (1 + e^-x).
+void gelu_tanh(std::span<float> values) noexcept;
+void gelu_erf(std::span<float> values) noexcept;
+void relu(std::span<float> values) noexcept;
+void silu(std::span<float> values) noexcept;
+void tanh(std::span<float> values) noexcept;
 
 /// Turns scores into weights that sum to 1. A score of -infinity is a key that is not seen: its weight is exactly 0. If no key
 /// is seen all weights are 0.
