@@ -4,7 +4,7 @@
   check_layers.py ROOT         exit 0 if every include is allowed, else 1, one line for each that is not
   check_layers.py --self-test  plants each kind of violation in a small tree and expects it to be found
 
-A room may include itself and the rooms before it; docs/decisions/0003-one-way-streets.md says why and what is narrower.
+A room may include itself and the rooms before it; docs/decisions/one-way-streets.md says why and what is narrower.
 """
 import pathlib
 import re

@@ -13,3 +13,5 @@ kvproof_add_check(layers COMMAND ${Python3_EXECUTABLE} cmake/check_layers.py ${P
 kvproof_add_check(layers_catches COMMAND ${Python3_EXECUTABLE} cmake/check_layers.py --self-test)
 kvproof_add_check(sources COMMAND ${Python3_EXECUTABLE} cmake/check_sources.py ${PROJECT_SOURCE_DIR})
 kvproof_add_check(sources_catches COMMAND ${Python3_EXECUTABLE} cmake/check_sources.py --self-test)
+kvproof_add_check(script.check COMMAND script/check_test.sh)
+kvproof_add_check(script.in_debian COMMAND script/in_debian_test.sh)
