@@ -1,25 +1,21 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "engine/base/rows.hpp"
 #include "engine/forward/forward.hpp"
+#include "engine/session/cache_options.hpp"
 #include "engine/session/refused.hpp"
 
 namespace kvproof {
 
-/// What a new cache should be. Missing or surplus fields are refused as `bad_argument`.
-struct CacheOptions {
-  CacheKind kind = CacheKind::dynamic;
-  std::optional<std::int64_t> capacity;  ///< static kinds
-  std::optional<std::int64_t> window;    ///< sliding
-};
+class ModelIdentity;
 
 /// One forward call, as a caller writes it.
 struct ForwardInput {
@@ -38,8 +34,10 @@ struct Logits {
 
 /// A history: keys, values, and which columns are hidden. Belongs to the session that made it.
 ///
-/// Owns      everything; copies are made by clone() only.
+/// Owns      everything, its share of the model included; copies are made by clone() only. A moved-from cache may only be
+///           destroyed or assigned to.
 /// Threads   one cache, one thread.
+/// Errors    Refused with the codes named; std::bad_alloc. Either way the cache is as before the call.
 class Cache {
  public:
   Cache(Cache&&) noexcept;
@@ -49,7 +47,7 @@ class Cache {
   [[nodiscard]] std::size_t length() const noexcept;      ///< columns fed, evicted ones included
   [[nodiscard]] std::size_t batch() const noexcept;       ///< 0 while empty
   [[nodiscard]] std::size_t gone() const noexcept;        ///< columns lost to the window
-  [[nodiscard]] std::size_t bytes_held() const noexcept;
+  [[nodiscard]] std::size_t bytes_held() const noexcept;  ///< of keys and values
   [[nodiscard]] const CacheOptions& options() const noexcept;
   [[nodiscard]] Cache clone() const;
   void crop(std::int64_t length);                         ///< crop_range, crop_evicted
@@ -66,7 +64,7 @@ class Cache {
   std::unique_ptr<State> state_;
 };
 
-/// Greedy generation.
+/// Greedy generation: each new id is the one with the largest logit, the lowest of those that are equal.
 struct GenerateInput {
   std::optional<CacheOptions> cache;   ///< absent = no cache: every step is a full pass
   Rows input_ids;                      ///< [B][T]
@@ -79,15 +77,15 @@ struct GenerateInput {
 /// The public face of the engine: checks a call against the contract, plans it, runs it.
 ///
 /// A call that breaks a rule throws Refused with the first code that applies (order of the table in docs/contract.md), before
-/// the first write: caches and the caller's arrays are bit for bit as before.
+/// the first write: caches and the caller's arrays are bit for bit as before. std::bad_alloc leaves them so too.
 /// Threads   one Session may serve many threads, each with its own caches.
 class Session {
  public:
   /// Errors DataError as Weights::open.
   [[nodiscard]] static Session open(const std::filesystem::path& folder);
-  explicit Session(std::shared_ptr<const Model> model) noexcept : model_(std::move(model)) {}
+  explicit Session(std::shared_ptr<const Model> model);
 
-  [[nodiscard]] const Model& model() const noexcept { return *model_; }
+  [[nodiscard]] const Model& model() const noexcept;
   [[nodiscard]] Cache make_cache(const CacheOptions& options) const;
   /// Loads what Cache::save() wrote. Errors DataError for broken bytes, Refused model_mismatch for another model's cache.
   [[nodiscard]] Cache load(std::vector<std::byte> saved) const;
@@ -103,10 +101,13 @@ class Session {
   [[nodiscard]] Rows generate(const GenerateInput& input) const;
 
  private:
-  std::shared_ptr<const Model> model_;
+  void check(const Cache* cache, const ForwardInput& input) const;
+  std::shared_ptr<const ModelIdentity> owner_;  // never null; shared with the caches, which thus keep the model alive
 };
 
 /// Position ids that skip hidden columns: running sum of the mask minus 1, at least 0; the last `columns` of each row.
+///
+/// Errors    ShapeError if a row is shorter than `columns`.
 [[nodiscard]] Rows positions_from_mask(const Rows& attention_mask, std::size_t columns);
 
 }  // namespace kvproof
