@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <new>
 
 #include "engine/session/cache_state.hpp"
@@ -23,7 +24,8 @@ HeldColumns held_columns(const KvCache& kv, const PastMask& mask) {
 void reserve_step(const Config& config, KvCache* kv, PastMask* mask, Scratch& scratch) {
   StepPlan& plan = scratch.plan;
   const std::size_t rows = plan.batch * plan.new_columns;
-  scratch.workspace.reserve(config, rows, plan.read_slot.size() + plan.new_columns);
+  const std::size_t keys = plan.read_slot.size() + plan.new_columns;
+  scratch.workspace.reserve(config, rows, std::bit_ceil(keys));  // doubling: a growing cache allocates rarely
   if (kv == nullptr || plan.writes.empty()) return;
   kv->reserve(plan.batch, plan.new_columns);
   const std::size_t columns = columns_to_reserve(*kv, plan.new_length);
