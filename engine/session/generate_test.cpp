@@ -15,6 +15,8 @@ GenerateInput prompt(Rows input_ids, std::int64_t max_new_tokens, std::optional<
   return input;
 }
 
+std::int64_t best_of(std::span<const float> logits) { return std::ranges::max_element(logits) - logits.begin(); }
+
 // Each id must be the best one of a full pass over the ids before it.
 void check_greedy(const std::vector<std::int64_t>& prompt_ids, const std::vector<std::int64_t>& generated) {
   std::vector<std::int64_t> fed = prompt_ids;
@@ -22,7 +24,7 @@ void check_greedy(const std::vector<std::int64_t>& prompt_ids, const std::vector
     ForwardInput input = call({fed});
     input.logits = LogitsWanted::last;
     const Logits logits = session().forward(nullptr, input);
-    BOOST_TEST(std::ranges::max_element(logits.values) - logits.values.begin() == id);
+    BOOST_TEST(best_of(logits.values) == id);
     fed.push_back(id);
   }
 }
@@ -74,7 +76,7 @@ BOOST_AUTO_TEST_CASE(a_narrow_window_gives_the_ids_of_a_banded_history) {
     Cache cache = session().make_cache(sliding(2, 2));
     const Logits logits = session().forward(&cache, call(fed));
     const auto last = row_of(logits, 0, fed[0].size() - 1);
-    BOOST_TEST(std::ranges::max_element(last) - last.begin() == id);
+    BOOST_TEST(best_of(last) == id);
     fed[0].push_back(id);
   }
 }
@@ -103,11 +105,8 @@ BOOST_AUTO_TEST_CASE(the_callback_sees_each_column_as_it_comes) {
 }
 
 BOOST_AUTO_TEST_CASE(equal_logits_give_the_lowest_id) {
-  const Session flat(make_model(1, {1, 1, 2, 8, 2}));
-  // Whatever the two logits are, the rule is that of max_element; two equal ones cannot be made from a seed, so state it here.
-  const std::vector<float> equal{0.5F, 0.5F};
-  BOOST_TEST(std::ranges::max_element(equal) - equal.begin() == 0);
-  BOOST_TEST(flat.generate(prompt({{0}}, 3)).at(0).size() == 3U);
+  const Session flat(make_flat_model());
+  BOOST_TEST((flat.generate(prompt({{4, 9}}, 3)) == Rows{{0, 0, 0}}));
 }
 
 BOOST_AUTO_TEST_CASE(bad_argument_when_nothing_is_to_be_generated_or_the_cache_cannot_be_made) {

@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_plan_that_is_used_again_forgets_the_step_before) {
 
 BOOST_AUTO_TEST_CASE(the_logits_that_are_wanted_say_how_many_columns_come_back) {
   ForwardInput input = tokens(3);
-  for (const auto [wanted, columns] : {std::pair{LogitsWanted::all, 3U}, {LogitsWanted::last, 1U}, {LogitsWanted::none, 0U}}) {
+  for (const auto& [wanted, columns] : {std::pair{LogitsWanted::all, 3U}, {LogitsWanted::last, 1U}, {LogitsWanted::none, 0U}}) {
     input.logits = wanted;
     BOOST_TEST(logits_columns(plan_of(input, nullptr)) == columns);
   }

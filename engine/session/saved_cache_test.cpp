@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_loaded_cache_is_the_saved_one_bit_for_bit_and_goes_on_lik
     BOOST_TEST(loaded.length() == 5U);
     BOOST_TEST(loaded.gone() == cache.gone());
     BOOST_TEST(loaded.batch() == 2U);
-    BOOST_TEST(loaded.options().kind == options.kind);
+    BOOST_TEST((loaded.options().kind == options.kind));
     BOOST_TEST((loaded.options().capacity == options.capacity && loaded.options().window == options.window));
     const ForwardInput step = call({{7, 8}, {9, 1}}, {{0, 1, 1, 1, 1, 1, 1}, {1, 1, 0, 1, 1, 1, 1}});
     BOOST_TEST(refusal([&] { session().forward(&loaded, call({{7, 8}, {9, 1}})); }) == "mask_revival");

@@ -8,21 +8,46 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/seed.hpp"
+#include "engine/safetensors/reader.hpp"
+#include "engine/safetensors/writer.hpp"
 #include "engine/weights/portable_model.hpp"
 
 namespace kvproof::testing {
 
-std::shared_ptr<const Model> make_model(std::uint64_t seed, const ModelSizes& sizes) {
+namespace {
+
+// Writes a portable model to a folder of its own, lets `change` alter it, opens it and removes the folder: the map keeps the contents.
+template <class Change>
+std::shared_ptr<const Model> open_portable(std::uint64_t seed, const ModelSizes& sizes, Change change) {
   const nlohmann::json config{{"model_type", "gpt2"},         {"n_layer", sizes.n_layer},         {"n_head", sizes.n_head},
                               {"n_embd", sizes.n_embd},       {"n_positions", sizes.n_positions}, {"vocab_size", sizes.vocab_size},
                               {"initializer_range", 0.12}};
-  std::string name = (std::filesystem::temp_directory_path() / "kvproof-session-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Error({name, "cannot make a folder", {}, {}});
-  write_portable_model(config, seed, name);
-  auto model = Model::open(name);
-  std::filesystem::remove_all(name);  // the map keeps the file's contents
+  std::string folder = (std::filesystem::temp_directory_path() / "kvproof-session-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) throw Error({folder, "cannot make a folder", {}, {}});
+  write_portable_model(config, seed, folder);
+  change(std::filesystem::path(folder) / "model.safetensors");
+  auto model = Model::open(folder);
+  std::filesystem::remove_all(folder);
   return model;
 }
+
+void zero_token_embeddings(const std::filesystem::path& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  std::vector<TensorToWrite> tensors;
+  std::vector<std::byte> zeros;
+  for (const TensorView& tensor : file.tensors()) {
+    const bool embeddings = tensor.name.ends_with("wte.weight");
+    if (embeddings) zeros.resize(tensor.bytes.size());
+    tensors.push_back({tensor.name, tensor.dtype, tensor.shape, embeddings ? std::span<const std::byte>(zeros) : tensor.bytes});
+  }
+  write_safetensors(path, file.metadata(), tensors);
+}
+
+}  // namespace
+
+std::shared_ptr<const Model> make_model(std::uint64_t seed, const ModelSizes& sizes) { return open_portable(seed, sizes, [](const auto&) {}); }
+
+std::shared_ptr<const Model> make_flat_model() { return open_portable(1, {}, zero_token_embeddings); }
 
 const Session& session() {
   static const Session shared(make_model(11));

@@ -15,6 +15,8 @@ struct ModelSizes {
 
 /// A portable model with GPT-2's real settings and weights of standard deviation 0.12.
 [[nodiscard]] std::shared_ptr<const Model> make_model(std::uint64_t seed, const ModelSizes& sizes = {});
+/// A model whose token embeddings, and so all of its logits, are 0.
+[[nodiscard]] std::shared_ptr<const Model> make_flat_model();
 /// The session that most tests use; one per program.
 [[nodiscard]] const Session& session();
 
