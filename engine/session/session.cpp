@@ -20,19 +20,23 @@ HeldColumns held_columns(const KvCache& kv, const PastMask& mask) {
   return {kv.length(), &mask, kv.kind() == CacheKind::fixed ? kv.capacity() : std::nullopt};
 }
 
+// In powers of two: a cache that grows column by column then allocates rarely.
+void reserve_workspace(const Config& config, std::size_t rows, std::size_t keys, Workspace& workspace) {
+  workspace.reserve(config, rows, std::bit_ceil(keys));
+}
+
 // Room for this step and, in a static cache, for every later step of one column.
 void reserve_step(const Config& config, KvCache* kv, PastMask* mask, Scratch& scratch) {
   StepPlan& plan = scratch.plan;
   const std::size_t rows = plan.batch * plan.new_columns;
-  const std::size_t keys = plan.read_slot.size() + plan.new_columns;
-  scratch.workspace.reserve(config, rows, std::bit_ceil(keys));  // doubling: a growing cache allocates rarely
+  reserve_workspace(config, rows, plan.read_slot.size() + plan.new_columns, scratch.workspace);
   if (kv == nullptr || plan.writes.empty()) return;
   kv->reserve(plan.batch, plan.new_columns);
   const std::size_t columns = columns_to_reserve(*kv, plan.new_length);
   mask->reserve(plan.batch, columns);
   if (kv->kind() != CacheKind::fixed) return;
   reserve_plan(plan, plan.batch, columns);
-  scratch.workspace.reserve(config, plan.batch, columns);
+  reserve_workspace(config, plan.batch, columns, scratch.workspace);
 }
 
 void resize_logits(const StepPlan& plan, std::size_t vocab_size, Logits& logits) {
@@ -53,10 +57,15 @@ void run_full_pass(const Model& model, const ForwardInput& input, Logits& logits
 
 // A static cache takes its whole capacity at once, whatever the container's size: that number is checked by asking for it.
 void restore(const SavedCache& saved, KvCache& kv) {
+  const auto refuse = [&](std::string_view why) {
+    throw DataError({"saved cache", fmt::format("capacity {} cannot be allocated: {}", saved.options.capacity.value_or(0), why), {}, {}});
+  };
   try {
     kv.restore(saved.layers, saved.length, saved.gone);
   } catch (const std::bad_alloc&) {
-    throw DataError({"saved cache", fmt::format("capacity {} needs more memory than there is", saved.options.capacity.value_or(0)), {}, {}});
+    refuse("out of memory");
+  } catch (const Error& error) {
+    refuse(error.what());
   }
 }
 
