@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -15,11 +15,16 @@
 namespace kvproof {
 namespace {
 
-// mkstemp makes files for their owner alone; a model is as readable as any other file the user makes.
-mode_t usual_mode() noexcept {
-  const mode_t mask = ::umask(022);
-  ::umask(mask);
-  return 0666 & ~mask;
+// A new file beside `path`, as readable as any other that the user makes (mkstemp would make it for its owner alone).
+int open_beside(const std::filesystem::path& path, std::string& name) {
+  static std::atomic<unsigned> counter{0};
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    name = fmt::format("{}.{}-{}.tmp", path.string(), ::getpid(), counter++);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
 }
 
 // So that the rename itself survives a power cut. Some file systems cannot sync a folder: EINVAL is no failure of ours.
@@ -35,14 +40,13 @@ bool sync_folder(const std::filesystem::path& folder) noexcept {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_.string() + ".XXXXXX") {
-  fd_ = ::mkstemp(temporary_.data());
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), fd_(open_beside(path_, temporary_)) {
   if (fd_ < 0) refuse("cannot be made");
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!renamed_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::refuse(const char* what) const {
@@ -64,11 +68,10 @@ void AtomicFile::close_checked() {
 }
 
 void AtomicFile::commit() {
-  if (::fchmod(fd_, usual_mode()) != 0) refuse("cannot be given its mode");
   if (::fsync(fd_) != 0) refuse("cannot be synced");
   close_checked();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) refuse("cannot be renamed into place");
-  temporary_.clear();
+  renamed_ = true;
   if (!sync_folder(path_.parent_path())) refuse("its folder cannot be synced");
 }
 

@@ -27,6 +27,7 @@ class AtomicFile {
   std::filesystem::path path_;
   std::string temporary_;
   int fd_ = -1;
+  bool renamed_ = false;
 };
 
 }  // namespace kvproof

@@ -24,8 +24,8 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return odd("null"); }
   bool boolean(bool value) override { return odd(value ? "true" : "false"); }
-  bool number_integer(number_integer_t value) override { return bad_number(fmt::format("{}", value)); }
-  bool number_float(number_float_t /*value*/, const string_t& text) override { return bad_number(text.substr(0, 40)); }
+  bool number_integer(number_integer_t value) override { return odd(fmt::format("{}", value)); }
+  bool number_float(number_float_t /*value*/, const string_t& text) override { return odd(cut(text, 40)); }
   bool binary(binary_t& /*value*/) override { return odd("binary"); }
   bool number_unsigned(number_unsigned_t value) override;
   bool string(string_t& value) override;
@@ -40,13 +40,16 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   enum class Place { before, top, entry, metadata, after };
   enum class Field { none, dtype, shape, offsets };
 
+  // The byte read last: a key's or string's closing quote, a bracket, or what ends a number.
   [[nodiscard]] std::size_t at() const { return kLengthBytes + (consumed_ == 0 ? 0 : consumed_ - 1); }
   [[noreturn]] void refuse(const char* rule, std::string found, std::string expected) const {
     refuse_file(where_, at(), rule, std::move(found), std::move(expected));
   }
+  [[noreturn]] void refuse_entry(const char* rule, const std::string& found, std::string expected) const {
+    refuse_file(where_, entry_.at, rule, fmt::format("{} {}", subject(), found), std::move(expected));
+  }
   [[nodiscard]] std::string subject() const { return fmt::format("tensor {}", shown(entry_.name)); }
   bool odd(const std::string& found);
-  bool bad_number(const std::string& text);
   void top_key(const std::string& name);
   void entry_key(const std::string& name);
   void close_entry();
@@ -73,11 +76,9 @@ bool HeaderReader::odd(const std::string& found) {
   if (place_ == Place::top && metadata_next_) refuse("ST19", "__metadata__ is " + found, "an object of strings");
   if (place_ == Place::top) refuse("ST08", fmt::format("{} is {}", subject(), found), "an object with dtype, shape and data_offsets");
   if (field_ == Field::dtype) refuse("ST09", fmt::format("{} has dtype {}", subject(), found), "a dtype's name as a string");
-  if (field_ == Field::shape) refuse("ST10", fmt::format("{} has {} in its shape", subject(), found), "an array of whole numbers from 0 up");
-  refuse("ST12", fmt::format("{} has {} in its data_offsets", subject(), found), "two whole numbers from 0 up");
+  if (field_ == Field::shape) refuse("ST10", fmt::format("{} has {} in its shape", subject(), found), "an array of whole numbers from 0 to 2^64 - 1");
+  refuse("ST12", fmt::format("{} has {} in its data_offsets", subject(), found), "an array of two whole numbers from 0 to 2^64 - 1");
 }
-
-bool HeaderReader::bad_number(const std::string& text) { return odd(text); }
 
 bool HeaderReader::number_unsigned(number_unsigned_t value) {
   static_assert(sizeof(std::size_t) == sizeof(number_unsigned_t), "sizes of the format are 64 bits");
@@ -168,25 +169,25 @@ bool HeaderReader::end_object() {
 }
 
 void HeaderReader::close_entry() {
-  if (!has_dtype_ || !has_shape_ || !has_offsets_)
-    refuse("ST08", fmt::format("{} has no {}", subject(), !has_dtype_ ? "dtype" : !has_shape_ ? "shape" : "data_offsets"),
-           "dtype, shape and data_offsets");
+  const char* missing = !has_dtype_ ? "dtype" : !has_shape_ ? "shape" : !has_offsets_ ? "data_offsets" : nullptr;
+  if (missing != nullptr) refuse_entry("ST08", fmt::format("has no {}", missing), "dtype, shape and data_offsets");
   entry_.begin = offsets_[0];
   entry_.end = offsets_[1];
   if (entry_.begin > entry_.end)
-    refuse("ST12", fmt::format("{} begins at {} and ends at {}", subject(), entry_.begin, entry_.end), "a begin that is not behind its end");
+    refuse_entry("ST12", fmt::format("has data_offsets [{}, {}]", entry_.begin, entry_.end), "a begin that is not behind its end");
   check_size();
   header_.entries.push_back(std::move(entry_));
   entry_ = HeaderEntry{};
 }
 
 void HeaderReader::check_size() {
+  const std::size_t held = entry_.end - entry_.begin;
   const auto count = checked_product(entry_.shape);
   const auto bytes = count ? checked_product(*count, dtype_size(entry_.dtype)) : std::nullopt;
-  if (!bytes) refuse("ST11", fmt::format("{} has more elements than 64 bits can count", subject()), "a shape whose bytes can be counted");
-  if (*bytes != entry_.end - entry_.begin)
-    refuse("ST14", fmt::format("{} has {} bytes of data", subject(), entry_.end - entry_.begin),
-           fmt::format("{} for its shape and dtype {}", *bytes, dtype_name(entry_.dtype)));
+  const std::string shape = cut(fmt::format("[{}]", fmt::join(entry_.shape, ", ")), 100);
+  if (!bytes) refuse_entry("ST11", fmt::format("has shape {}", shape), "a shape whose bytes 64 bits can count");
+  if (*bytes != held)
+    refuse_entry("ST14", fmt::format("has {} bytes of data", held), fmt::format("{} for shape {} and dtype {}", *bytes, shape, dtype_name(entry_.dtype)));
 }
 
 bool HeaderReader::parse_error(std::size_t /*position*/, const std::string& /*token*/, const nlohmann::detail::exception& error) {

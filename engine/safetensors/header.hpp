@@ -31,7 +31,7 @@ struct Header {
 /// Refuses by a rule of docs/safetensors.md: `where` @ byte `at`: found, expected. Rule STnn.
 [[noreturn]] void refuse_file(const std::string& where, std::size_t at, const char* rule, std::string found, std::string expected);
 
-/// Parses a header's JSON, which stands at byte 8 of the file: rules ST04 to ST12 and ST19.
+/// Parses a header's JSON, which stands at byte 8 of the file: rules ST04 to ST12, ST14 and ST19.
 [[nodiscard]] Header parse_header(std::string_view text, const std::string& where);
 
 }  // namespace kvproof

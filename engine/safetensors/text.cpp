@@ -45,25 +45,33 @@ std::optional<std::size_t> first_broken_utf8(std::string_view text) noexcept {
   return std::nullopt;
 }
 
+std::string cut(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80) --most;
+  return fmt::format("{}…", text.substr(0, most));
+}
+
 std::string shown(std::string_view name) {
   constexpr std::size_t kLongest = 80;
   std::string text = "\"";
-  for (const char c : name.substr(0, kLongest)) {
+  for (const char c : cut(name, kLongest)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f)
       text += fmt::format("\\x{:02x}", byte);
     else
       text += c;
   }
-  return text + (name.size() > kLongest ? "…\"" : "\"");
+  text += '"';
+  return text;
 }
 
 std::string json_reason(std::string_view what) {
   constexpr std::size_t kLongest = 200;
-  if (const auto dash = what.find(" - "); dash != std::string_view::npos) what.remove_prefix(dash + 3);
-  else if (const auto bracket = what.find("] "); bracket != std::string_view::npos) what.remove_prefix(bracket + 2);
-  if (what.size() <= kLongest) return std::string(what);
-  return fmt::format("{} …", what.substr(0, kLongest));
+  if (const auto dash = what.find(" - "); dash != std::string_view::npos)
+    what.remove_prefix(dash + 3);
+  else if (const auto bracket = what.find("] "); bracket != std::string_view::npos)
+    what.remove_prefix(bracket + 2);
+  return cut(what, kLongest);
 }
 
 }  // namespace kvproof

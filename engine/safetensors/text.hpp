@@ -10,6 +10,9 @@ namespace kvproof {
 /// Where a text stops being UTF-8 (overlong forms, surrogates and NUL bytes count as broken), or nothing if it never does.
 [[nodiscard]] std::optional<std::size_t> first_broken_utf8(std::string_view text) noexcept;
 
+/// `text`, cut after at most `most` bytes and never inside a character, with … where something is missing.
+[[nodiscard]] std::string cut(std::string_view text, std::size_t most);
+
 /// A name from a file as a message can show it: in double quotes, control bytes escaped, cut after 80 bytes.
 [[nodiscard]] std::string shown(std::string_view name);
 

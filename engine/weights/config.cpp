@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/base/error.hpp"
+#include "engine/safetensors/text.hpp"
 
 // Limits: far above any GPT-2, and low enough that the product of any three sizes of one model fits 64 bits.
 
@@ -35,8 +36,7 @@ constexpr std::array<std::pair<std::string_view, Activation>, 8> kActivations{{{
                                                                                {"tanh", Activation::tanh}}};
 
 std::string value_text(const json& value) {
-  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  return text.size() <= 60 ? text : text.substr(0, 57) + "…";
+  return cut(value.dump(-1, ' ', false, json::error_handler_t::replace), 60);
 }
 
 class Fields {
