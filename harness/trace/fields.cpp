@@ -57,6 +57,13 @@ std::int64_t Fields::integer(const char* name) {
   return value.get<std::int64_t>();
 }
 
+std::uint64_t Fields::natural(const char* name) {
+  const auto& value = get(name);
+  const bool natural = value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
+  if (!natural) fail(name, value, "an integer from 0 to 2^64 - 1");
+  return value.get<std::uint64_t>();
+}
+
 bool Fields::flag(const char* name) {
   const auto& value = get(name);
   if (!value.is_boolean()) fail(name, value, "true or false");

@@ -19,6 +19,7 @@ class Fields {
   [[nodiscard]] bool has(const char* name);  ///< present and not null
   [[nodiscard]] std::string text(const char* name);
   [[nodiscard]] std::int64_t integer(const char* name);
+  [[nodiscard]] std::uint64_t natural(const char* name);  ///< 0 to 2^64 - 1
   [[nodiscard]] bool flag(const char* name);
   [[nodiscard]] double number(const char* name);
   [[nodiscard]] std::vector<std::int64_t> integers(const char* name);

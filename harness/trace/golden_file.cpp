@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -73,14 +74,31 @@ class Tensors {
     return flags;
   }
 
-  Rows ids(std::size_t step, std::size_t batch) {
+  /// [batch][n]; with no row nothing is allocated, whatever n claims to be.
+  Rows ids(std::size_t step, std::size_t batch, std::int64_t max_new_tokens) {
     const TensorView& view = take(step, "ids");
     if (view.dtype != Dtype::i64) wrong_dtype(view, "I64");
     if (view.shape.size() != 2 || view.shape[0] != batch) require_shape(view.name, view.shape, {batch, 1});
-    Rows rows(batch, std::vector<std::int64_t>(view.shape[1]));
-    for (std::size_t b = 0; b < batch && view.shape[1] != 0; ++b)
-      std::memcpy(rows[b].data(), view.bytes.data() + b * view.shape[1] * 8, view.shape[1] * 8);
+    const std::size_t n = view.shape[1];
+    if (n < 1 || n > static_cast<std::uint64_t>(std::max<std::int64_t>(0, max_new_tokens)))
+      throw DataError({file_.where(), fmt::format("tensor {} has {} ids a row", view.name, n), fmt::format("1 to {}", max_new_tokens), ""});
+    Rows rows(batch);
+    for (std::size_t b = 0; b < batch; ++b) {
+      rows[b].resize(n);
+      std::memcpy(rows[b].data(), view.bytes.data() + b * n * sizeof(std::int64_t), n * sizeof(std::int64_t));
+    }
     return rows;
+  }
+
+  /// Rows that count hold numbers: no engine could come close to a NaN.
+  void require_finite(const std::string& name, const Tensor& tensor, const std::vector<std::uint8_t>& compared) const {
+    const std::size_t heads = tensor.shape.size() == 4 ? tensor.shape[1] : 1, columns = tensor.shape[tensor.shape.size() - 2];
+    const std::size_t width = tensor.shape.back();
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+      const std::size_t row = i / width / columns / heads, column = i / width % columns;
+      if (compared[row * columns + column] != 0 && !std::isfinite(tensor.values[i]))
+        throw DataError({file_.where(), fmt::format("tensor {} holds {} in a row that counts", name, tensor.values[i]), "finite numbers", ""});
+    }
   }
 
   void require_shape(const std::string& name, const Shape& found, const Shape& expected) const {
@@ -112,6 +130,7 @@ void record_forward(std::size_t step, const Forward& call, std::size_t vocab_siz
   recorded.logits = tensors.floats(step, "logits");
   tensors.require_shape(tensor_name(step, "logits"), recorded.logits->shape, {batch, columns, vocab_size});
   recorded.compared = tensors.flags(step, {batch, columns});
+  tensors.require_finite(tensor_name(step, "logits"), *recorded.logits, recorded.compared);
   golden.recorded[step] = std::move(recorded);
 }
 
@@ -123,6 +142,18 @@ void record_read(std::size_t step, Tensors& tensors, GoldenFile& golden) {
   if (shape.size() != 4) tensors.require_shape(tensor_name(step, "keys"), shape, {0, 0, 0, 0});
   tensors.require_shape(tensor_name(step, "values"), recorded.values->shape, shape);
   recorded.compared = tensors.flags(step, {shape[0], shape[2]});
+  tensors.require_finite(tensor_name(step, "keys"), *recorded.keys, recorded.compared);
+  tensors.require_finite(tensor_name(step, "values"), *recorded.values, recorded.compared);
+  golden.recorded[step] = std::move(recorded);
+}
+
+void record_generate(std::size_t step, const Generate& call, std::size_t vocab_size, Tensors& tensors, GoldenFile& golden) {
+  Recorded recorded;
+  recorded.ids = tensors.ids(step, call.input_ids.size(), call.max_new_tokens);
+  for (const auto& row : *recorded.ids)
+    for (const std::int64_t id : row)
+      if (id < 0 || static_cast<std::uint64_t>(id) >= vocab_size)
+        throw DataError({golden.where, fmt::format("tensor {} holds id {}", tensor_name(step, "ids"), id), fmt::format("0 to {}", vocab_size - 1), ""});
   golden.recorded[step] = std::move(recorded);
 }
 
@@ -131,7 +162,7 @@ void record_step(std::size_t i, std::size_t vocab_size, Tensors& tensors, Golden
   if (step.error) return;
   if (const auto* forward = std::get_if<Forward>(&step.call)) record_forward(i, *forward, vocab_size, tensors, golden);
   if (std::holds_alternative<Read>(step.call)) record_read(i, tensors, golden);
-  if (const auto* generate = std::get_if<Generate>(&step.call)) golden.recorded[i].ids = tensors.ids(i, generate->input_ids.size());
+  if (const auto* generate = std::get_if<Generate>(&step.call)) record_generate(i, *generate, vocab_size, tensors, golden);
 }
 
 }  // namespace

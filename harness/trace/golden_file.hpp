@@ -41,6 +41,8 @@ struct GoldenFile {
 [[nodiscard]] GoldenFile parse_golden(const SafetensorsFile& file);
 
 /// Writes a golden; floats are stored as F32 if that loses nothing, else as F64.
+///
+/// Errors    ShapeError if a shape and its numbers disagree or a step records nothing; Error if the file cannot be written.
 void write_golden(const std::filesystem::path& path, const GoldenFile& golden);
 
 /// The numbers of an F64, F32, F16 or BF16 tensor as they are.

@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/error.hpp"
 #include "engine/safetensors/writer.hpp"
 #include "harness/trace/golden_file.hpp"
 #include "harness/trace/step_json.hpp"
@@ -40,6 +43,8 @@ void add_ids(Payload& payload, std::string name, const Rows& ids) {
 
 void add_step(Payload& payload, std::size_t step, const Recorded& recorded) {
   if (recorded.ids) return add_ids(payload, tensor_name(step, "ids"), *recorded.ids);
+  if (!recorded.logits && !(recorded.keys && recorded.values))
+    throw ShapeError({"write_golden", fmt::format("step {} records nothing", step), "logits, keys and values, or ids", ""});
   std::vector<std::size_t> compared;
   if (recorded.logits) {
     payload.add_floats(tensor_name(step, "logits"), *recorded.logits);

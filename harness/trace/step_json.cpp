@@ -116,7 +116,7 @@ Call read_call(Fields& fields) {
 
 Code read_code(Fields& fields) {
   const std::string name = fields.text("error");
-  if (const auto code = code_from_name(name)) return *code;
+  if (const auto code = code_from_name(name); code && *code != Code::other) return *code;
   throw DataError({fields.where(), fmt::format("unknown error code \"{}\"", name), "a code of docs/contract.md", ""});
 }
 
@@ -157,6 +157,7 @@ Call call_from_json(const nlohmann::json& document, const std::string& where) {
 }
 
 Trace trace_from_json(const nlohmann::json& array, const std::string& where) {
+  if (!array.is_array()) throw DataError({where, fmt::format("the trace is of type {}", array.type_name()), "a JSON array of steps", ""});
   Trace trace;
   for (std::size_t i = 0; i < array.size(); ++i) trace.push_back(step_from_json(array[i], fmt::format("{}: step {}", where, i)));
   return trace;

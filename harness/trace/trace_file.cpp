@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "engine/base/error.hpp"
 #include "engine/safetensors/json.hpp"
@@ -32,7 +32,7 @@ ModelSource read_model(const nlohmann::json& document, const std::string& where)
   ModelSource model;
   if (fields.has("config")) {
     model.config = fields.object("config").dump();
-    model.seed = static_cast<std::uint64_t>(fields.integer("seed"));
+    model.seed = fields.natural("seed");
   } else {
     model.folder = fields.text("folder");
     model.weights_sha256 = fields.text("weights_sha256");
@@ -43,7 +43,14 @@ ModelSource read_model(const nlohmann::json& document, const std::string& where)
 
 Json model_to_json(const ModelSource& model) {
   if (!model.generated()) return {{"folder", model.folder}, {"weights_sha256", model.weights_sha256}};
-  return {{"config", Json::parse(model.config)}, {"seed", static_cast<std::int64_t>(model.seed)}};
+  return {{"config", Json::parse(model.config)}, {"seed", model.seed}};
+}
+
+std::optional<double> read_bound(Fields& fields, const char* name) {
+  if (!fields.has(name)) return std::nullopt;
+  const double bound = fields.number(name);
+  if (!(bound >= 0)) throw DataError({fields.where(), fmt::format("{} is {}", name, bound), "a number >= 0", ""});
+  return bound;
 }
 
 RunHeader read_run(const nlohmann::json& document, const std::string& where) {
@@ -51,8 +58,8 @@ RunHeader read_run(const nlohmann::json& document, const std::string& where) {
   RunHeader run;
   if (fields.has("poison")) run.poison = fields.flag("poison");
   run.law = fields.maybe_text("law");
-  if (fields.has("atol")) run.atol = fields.number("atol");
-  if (fields.has("rtol")) run.rtol = fields.number("rtol");
+  run.atol = read_bound(fields, "atol");
+  run.rtol = read_bound(fields, "rtol");
   if (fields.has("derived_tolerance")) run.derived_tolerance = fields.flag("derived_tolerance");
   fields.done();
   return run;
@@ -127,11 +134,16 @@ void write_trace_file(const std::filesystem::path& path, const TraceFile& file) 
 }
 
 std::string read_text_file(const std::filesystem::path& path) {
+  constexpr std::size_t kLongest = std::size_t{64} << 20U;  // a device or a mistaken checkpoint ends here, not with the memory
   std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  if (!stream || (text << stream.rdbuf(), stream.bad()) || std::filesystem::is_directory(path))
-    throw DataError({path.string(), fmt::format("cannot be read: {}", std::strerror(errno != 0 ? errno : EISDIR)), "", ""});
-  return text.str();
+  std::string text;
+  std::array<char, 65536> piece{};
+  while (stream.read(piece.data(), piece.size()), stream.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kLongest) throw DataError({path.string(), "more than 64 MiB of text", "a trace file", ""});
+  }
+  if (!stream.eof()) throw DataError({path.string(), fmt::format("cannot be read: {}", std::strerror(errno)), "", ""});
+  return text;
 }
 
 }  // namespace kvproof::harness

@@ -1,0 +1,153 @@
+#include "harness/trace/trace_file.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/error.hpp"
+
+namespace {
+
+namespace kh = kvproof::harness;
+namespace fs = std::filesystem;
+
+kh::TraceFile example() {
+  kh::TraceFile file;
+  file.models["main"] = {R"({"n_embd":8,"n_head":2})", 7, "", ""};
+  file.models["big"] = {"", 0, "models/big", "ab12"};
+  file.run = {true, "window.band", 1e-6, 0.0, true};
+  file.trace.push_back({kh::NewCache{"a", "static", 9, std::nullopt, std::nullopt}, std::nullopt, std::nullopt, 0});
+  file.trace.push_back({kh::NewCache{"b", "dynamic", std::nullopt, std::nullopt, "big"}, std::nullopt, std::nullopt, 1});
+  file.trace.push_back({kh::Forward{.cache = "a", .input_ids = {{4, 9, 6}}}, kh::Code::capacity, std::nullopt, 0});
+  file.trace.push_back({kh::Length{"a"}, std::nullopt, 0, 0});
+  return file;
+}
+
+constexpr const char* kText = R"({"format": "kvproof-trace", "version": [1, 0], "models": {"main": {"folder": "m", "weights_sha256": "00"}},
+  "run": {}, "trace": [{"op": "new", "cache": "a", "kind": "dynamic"}]})";
+
+std::string changed(std::string_view from, std::string_view to) {
+  std::string text = kText;
+  const std::size_t at = text.find(from);
+  BOOST_REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::string complaint(const std::string& text) {
+  try {
+    (void)kh::parse_trace_file(text, "t");
+    return "";
+  } catch (const kvproof::DataError& error) {
+    return error.what();
+  }
+}
+
+bool says(const std::string& text, std::string_view words) {
+  const std::string message = complaint(text);
+  BOOST_TEST_INFO(message);
+  return message.find(words) != std::string::npos;
+}
+
+BOOST_AUTO_TEST_SUITE(trace_file)
+
+BOOST_AUTO_TEST_CASE(a_trace_file_survives_a_round_trip) {
+  const std::string text = kh::format_trace_file(example());
+  BOOST_TEST((kh::parse_trace_file(text, "t") == example()));
+  BOOST_TEST(kh::format_trace_file(kh::parse_trace_file(text, "t")) == text);
+}
+
+BOOST_AUTO_TEST_CASE(one_step_stands_on_a_line) {
+  const std::string text = kh::format_trace_file(example());
+  BOOST_TEST(std::count(text.begin(), text.end(), '\n') == 4 + static_cast<long>(example().trace.size()) + 1);  // format, models, run, trace; steps; ]}
+}
+
+BOOST_AUTO_TEST_CASE(a_file_on_disk_is_read_back) {
+  const fs::path path = fs::temp_directory_path() / "kvproof_trace_file_test.trace.json";
+  kh::write_trace_file(path, example());
+  BOOST_TEST((kh::read_trace_file(path) == example()));
+  fs::remove(path);
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_trace_and_an_absent_run_are_fine) {
+  kh::TraceFile file = example();
+  file.trace.clear();
+  file.run = {};
+  BOOST_TEST((kh::parse_trace_file(kh::format_trace_file(file), "t") == file));
+  BOOST_TEST(complaint(changed(R"("run": {}, )", "")) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_seed_uses_all_64_bits_and_is_never_negative) {
+  kh::TraceFile file = example();
+  file.models["main"].seed = std::numeric_limits<std::uint64_t>::max();
+  const std::string text = kh::format_trace_file(file);
+  BOOST_TEST(text.find("18446744073709551615") != std::string::npos);
+  BOOST_TEST((kh::parse_trace_file(text, "t") == file));
+  BOOST_TEST(says(changed(R"("folder": "m", "weights_sha256": "00")", R"("config": {}, "seed": -1)"), "expected an integer from 0 to 2^64 - 1"));
+}
+
+BOOST_AUTO_TEST_CASE(another_format_or_major_version_is_refused_and_a_minor_one_is_not) {
+  BOOST_TEST(says(changed("kvproof-trace", "kvproof-golden"), "format is \"kvproof-golden\", expected \"kvproof-trace\""));
+  BOOST_TEST(says(changed("[1, 0]", "[2, 0]"), "version is [2,0], expected [1, 0]"));
+  BOOST_TEST(says(changed("[1, 0]", "[1]"), "version is [1]"));
+  BOOST_TEST(says(changed("[1, 0]", "1"), "field \"version\" is 1"));
+  BOOST_TEST(complaint(changed("[1, 0]", "[1, 7]")) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_model_that_the_header_does_not_name_makes_the_file_invalid) {
+  BOOST_TEST(says(changed("\"dynamic\"", R"("dynamic", "model": "second")"), "t: step 0: model \"second\", expected a model of the header's \"models\""));
+  BOOST_TEST(says(changed("\"main\"", "\"other\""), "t: step 0: model \"main\""));
+}
+
+BOOST_AUTO_TEST_CASE(a_model_is_a_config_with_a_seed_or_a_folder_with_a_hash) {
+  const char* folder = R"("folder": "m", "weights_sha256": "00")";
+  BOOST_TEST(says(changed(folder, R"("config": {})"), "model \"main\": field \"seed\" is missing"));
+  BOOST_TEST(says(changed(folder, R"("config": {}, "seed": 1.5)"), "field \"seed\" is 1.5"));
+  BOOST_TEST(says(changed(folder, R"("config": "gpt2", "seed": 1)"), "expected a JSON object"));
+  BOOST_TEST(says(changed(folder, R"("folder": "m")"), "field \"weights_sha256\" is missing"));
+  BOOST_TEST(says(changed(folder, R"("config": {}, "seed": 1, "folder": "m")"), "unknown field \"folder\""));
+  BOOST_TEST(says(changed(folder, ""), "field \"folder\" is missing"));
+}
+
+BOOST_AUTO_TEST_CASE(unknown_fields_of_the_header_are_refused) {
+  BOOST_TEST(says(changed("\"run\": {}", R"("run": {"poisson": true})"), "t: run: unknown field \"poisson\""));
+  BOOST_TEST(says(changed("\"run\": {}", R"("run": {}, "runs": 3)"), "unknown field \"runs\""));
+}
+
+BOOST_AUTO_TEST_CASE(a_bound_below_zero_is_refused) {
+  BOOST_TEST(says(changed("\"run\": {}", R"("run": {"atol": -1e-5})"), "t: run: atol is -1e-05, expected a number >= 0"));
+  BOOST_TEST(says(changed("\"run\": {}", R"("run": {"rtol": "1"})"), "expected a number"));
+}
+
+BOOST_AUTO_TEST_CASE(text_that_is_no_trace_file_is_refused_at_every_cut) {
+  const std::string text = kText;
+  for (std::size_t length = 0; length < text.size(); ++length) BOOST_TEST(complaint(text.substr(0, length)) != "", length);
+  BOOST_TEST(complaint(text + "x") != "");
+  BOOST_TEST(says(changed("\"cache\": \"a\"", R"("cache": "a", "cache": "b")"), "a second time"));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named_with_the_reason) {
+  BOOST_CHECK_EXCEPTION((void)kh::read_trace_file("no/such.trace.json"), kvproof::DataError, [](const auto& error) {
+    return error.what() == std::string_view("no/such.trace.json: cannot be read: No such file or directory"); });
+  BOOST_CHECK_EXCEPTION((void)kh::read_text_file(fs::temp_directory_path()), kvproof::DataError, [](const auto& error) {
+    return std::string_view(error.what()).find("Is a directory") != std::string_view::npos; });
+}
+
+BOOST_AUTO_TEST_CASE(a_text_without_end_is_refused) { BOOST_CHECK_THROW((void)kh::read_text_file("/dev/zero"), kvproof::DataError); }
+
+BOOST_AUTO_TEST_CASE(the_model_of_a_call_is_main_only_where_no_cache_says_otherwise) {
+  using Maybe = std::optional<std::string>;
+  BOOST_TEST((kh::model_of(kh::NewCache{"a", "dynamic", {}, {}, {}}) == Maybe("main")));
+  BOOST_TEST((kh::model_of(kh::NewCache{"a", "dynamic", {}, {}, "m"}) == Maybe("m")));
+  BOOST_TEST((kh::model_of(kh::Forward{.cache = std::nullopt, .input_ids = {{1}}}) == Maybe("main")));
+  BOOST_TEST((kh::model_of(kh::Forward{.cache = "a", .input_ids = {{1}}}) == Maybe()));
+  BOOST_TEST((kh::model_of(kh::Forward{.cache = "a", .input_ids = {{1}}, .model = "m"}) == Maybe("m")));
+  BOOST_TEST((kh::model_of(kh::Generate{.input_ids = {{1}}, .max_new_tokens = 1}) == Maybe("main")));
+  BOOST_TEST((kh::model_of(kh::Crop{"a", 1}) == Maybe()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
