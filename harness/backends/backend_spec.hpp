@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/base/error.hpp"
 #include "harness/contract/backend.hpp"
 
 namespace kvproof::harness {
@@ -14,7 +15,7 @@ class NoBackend : public Error {
 
 /// Makes the backend that `--backend SPEC` names: `engine`, `oracle`, or `exec:COMMAND …`.
 ///
-/// Errors    UsageError-like Error for a spec that names nothing; NoBackend if it does not start.
+/// Errors    NoBackend for a spec that names nothing, and for one that does not start.
 [[nodiscard]] std::unique_ptr<Backend> make_backend(const std::string& spec);
 
 }  // namespace kvproof::harness

@@ -207,6 +207,16 @@ std::vector<Expectation> expect_from_oracle(const Trace& trace, const Oracles& o
   return expectations;
 }
 
+ExpectedNumbers numbers_of(const Call& call, const Outcome& outcome, const Oracles& oracles) {
+  const Trace trace{Step{call, std::nullopt, std::nullopt, 0}};
+  std::vector<Expectation> expectations{{outcome, std::nullopt, std::nullopt}};
+  Leaves leaves(Recompute::at_every_step);
+  leaves.plan(trace, {outcome});
+  leaves.compute(oracles, false);
+  fill_numbers(expectations, trace, oracles, leaves, false);
+  return expectations.front().numbers.value_or(ExpectedNumbers{});
+}
+
 std::vector<Expectation> expect_from_golden(const GoldenFile& golden, const ModelFacts& model) {
   std::vector<Expectation> expectations;
   for (Outcome& outcome : outcomes_of(golden.trace, {{"main", model}}, golden.where, true))

@@ -42,6 +42,9 @@ enum class Recompute {
 [[nodiscard]] std::vector<Expectation> expect_from_oracle(const Trace& trace, const Oracles& oracles, bool with_noise,
                                                           Recompute recompute = Recompute::once_per_final_history);
 
+/// The numbers of one forward or read on its own.
+[[nodiscard]] ExpectedNumbers numbers_of(const Call& call, const Outcome& outcome, const Oracles& oracles);
+
 /// Expectations from what a golden recorded. Errors: DataError if the recorded shapes are not what the contract makes of the trace.
 [[nodiscard]] std::vector<Expectation> expect_from_golden(const GoldenFile& golden, const ModelFacts& model);
 

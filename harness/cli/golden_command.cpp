@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "harness/backends/backend_spec.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/judging.hpp"
+#include "harness/runner/coverage.hpp"
+#include "harness/trace/golden_file.hpp"
+#include "harness/trace/step_json.hpp"
+
+namespace kvproof::harness {
+namespace {
+
+namespace po = boost::program_options;
+
+/// What `golden verify` was told.
+struct VerifyRequest {
+  std::string backend;
+  std::optional<std::string> model;  ///< folder; absent = the golden's own
+  const OptionValues& values;
+};
+
+std::filesystem::path model_folder(const VerifyRequest& request, const std::string& file) {
+  if (request.model) return *request.model;
+  const auto parent = std::filesystem::path(file).parent_path();
+  return parent.empty() ? "." : parent;
+}
+
+void require_same_weights(const GoldenFile& golden, const Oracle& oracle) {
+  const std::string found = oracle.weights().sha256();
+  if (found != golden.weights_sha256)
+    throw DataError({oracle.weights().folder().string(), "weights_sha256 is " + found, fmt::format("{} ({})", golden.weights_sha256, golden.where),
+                     "These are other weights than the golden's: nothing was compared."});
+}
+
+CaseReport verify(const VerifyRequest& request, const std::string& file) {
+  const GoldenFile golden = read_golden(file);
+  const std::filesystem::path folder = model_folder(request, file);
+  const Oracles oracles{{"main", Oracle::open(folder)}};
+  require_same_weights(golden, *oracles.at("main"));
+  std::vector<Expectation> expected = expect_from_golden(golden, oracles.at("main")->facts());
+
+  CaseReport report{.name = file, .backend = request.backend};
+  report.tolerance = tolerance_from(request.values, {golden.atol, golden.rtol, false, "file"});
+  report.replay = fmt::format("kvproof golden verify {} --backend {}{}{}", quoted(file), quoted(request.backend),
+                              request.model ? " --model " + quoted(*request.model) : "", tolerance_arguments(request.values));
+  if (report.tolerance.derived) add_noise(expected, golden.trace, oracles);
+  std::vector<Outcome> outcomes;
+  for (const Expectation& each : expected) outcomes.push_back(each.outcome);
+  const auto backend = make_backend(request.backend);
+  if (auto missing = not_covered(backend->capabilities(), golden.trace, outcomes, {})) {
+    report.verdict = CaseVerdict::not_covered;
+    report.reason = *missing;
+    return report;
+  }
+  backend->open("main", folder);
+  report.judgement = judge(golden.trace, expected, play(*backend, golden.trace, file, {}), backend->capabilities(), report.tolerance, oracles);
+  report.verdict = verdict_of(report.judgement);
+  return report;
+}
+
+std::vector<std::string> files_of(const OptionValues& values, const std::string& verb) {
+  if (values.count("file") != 0) return values["file"].as<std::vector<std::string>>();
+  throw UsageError({"kvproof " + verb, "no file is named", "at least one", fmt::format("Try kvproof {} --help", verb)});
+}
+
+ExitCode run_verify(const Arguments& arguments) {
+  OptionTable table("options");
+  table.add_options()("backend", po::value<std::string>()->default_value("engine"), "engine, oracle, or exec:COMMAND")(
+      "model", po::value<std::string>(), "model folder (default: the folder of the golden)");
+  add_tolerance_options(table);
+  add_report_option(table);
+  const auto values = parse_options({"golden verify", "file", "FILE…"}, table, arguments);
+  if (!values) return kExpected;
+  VerifyRequest request{(*values)["backend"].as<std::string>(), std::nullopt, *values};
+  if (values->count("model") != 0) request.model = (*values)["model"].as<std::string>();
+  (void)make_backend(request.backend);  // a backend that does not start is one message, not one per file
+  Tally tally(request.backend, wants_jsonl(*values));
+  for (const std::string& file : files_of(*values, "golden verify"))
+    tally.add(guarded_case(file, request.backend, [&] { return verify(request, file); }));
+  return tally.finish("files");
+}
+
+std::string recorded_text(const Recorded& recorded) {
+  const auto shape = [](const char* what, const Tensor& tensor) { return fmt::format("   {} [{}]", what, fmt::join(tensor.shape, ", ")); };
+  std::string text;
+  if (recorded.logits) text += shape("logits", *recorded.logits);
+  if (recorded.keys) text += shape("keys and values", *recorded.keys);
+  if (recorded.ids) text += fmt::format("   ids {}", nlohmann::json(*recorded.ids).dump());
+  return text;
+}
+
+ExitCode run_show(const Arguments& arguments) {
+  const auto values = parse_options({"golden show", "file", "FILE…"}, OptionTable("options"), arguments);
+  if (!values) return kExpected;
+  for (const std::string& file : files_of(*values, "golden show")) {
+    const GoldenFile golden = read_golden(file);
+    std::cout << fmt::format("{}: suite {}, atol {:g}, rtol {:g}\nproducer {}\nweights  {}\n", file, golden.suite, golden.atol, golden.rtol, golden.producer,
+                             golden.weights_sha256);
+    for (std::size_t i = 0; i < golden.trace.size(); ++i) {
+      const auto recorded = golden.recorded.find(i);
+      std::cout << fmt::format("{:>4} {}{}\n", i, step_to_json(golden.trace[i]).dump(), recorded == golden.recorded.end() ? "" : recorded_text(recorded->second));
+    }
+  }
+  return kExpected;
+}
+
+}  // namespace
+
+ExitCode run_golden(const Arguments& arguments) {
+  const std::string word = arguments.empty() ? "" : arguments[0];
+  const Arguments rest(arguments.empty() ? arguments.end() : arguments.begin() + 1, arguments.end());
+  if (word == "verify") return run_verify(rest);
+  if (word == "show") return run_show(rest);
+  if (word == "make") return run_golden_make(rest);
+  if (word == "diff") return run_golden_diff(rest);
+  if (word == "--help") {
+    std::cout << "usage: kvproof golden verify FILE… | show FILE… | make TRACE --out FILE | diff WANT GOT\n";
+    return kExpected;
+  }
+  throw UsageError({"kvproof golden", fmt::format("found \"{}\"", word), "verify, show, make or diff", ""});
+}
+
+}  // namespace kvproof::harness

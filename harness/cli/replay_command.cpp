@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "harness/backends/backend_spec.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/judging.hpp"
+#include "harness/runner/coverage.hpp"
+#include "harness/runner/model_folders.hpp"
+
+namespace kvproof::harness {
+namespace {
+
+namespace po = boost::program_options;
+
+Tolerance tolerance_of(const RunHeader& run) {
+  Tolerance tolerance;
+  if (run.atol || run.rtol || run.derived_tolerance) tolerance.source = "file";
+  tolerance.atol = run.atol.value_or(tolerance.atol);
+  tolerance.rtol = run.rtol.value_or(tolerance.rtol);
+  tolerance.derived = run.derived_tolerance;
+  return tolerance;
+}
+
+CaseReport replay(const std::string& path, const std::string& spec, const OptionValues& values) {
+  const TraceFile file = read_trace_file(path);
+  const ModelFolders models(file.models, std::filesystem::path(path).parent_path());
+  Oracles oracles;
+  for (const auto& [name, folder] : models.folders()) oracles[name] = Oracle::open(folder);
+  const std::vector<Outcome> outcomes = outcomes_of(file.trace, facts_of(oracles), path, false);
+
+  CaseReport report{.name = path, .backend = spec};
+  report.tolerance = tolerance_from(values, tolerance_of(file.run));
+  report.replay = fmt::format("kvproof replay {} --backend {}{}", quoted(path), quoted(spec), tolerance_arguments(values));
+  const auto backend = make_backend(spec);
+  const RunOptions options{file.run.poison};
+  if (auto missing = not_covered(backend->capabilities(), file.trace, outcomes, options)) {
+    report.verdict = CaseVerdict::not_covered;
+    report.reason = *missing;
+    return report;
+  }
+  for (const auto& [name, folder] : models.folders()) backend->open(name, folder);
+  const auto expected = expect_from_oracle(file.trace, oracles, report.tolerance.derived);
+  report.judgement = judge(file.trace, expected, play(*backend, file.trace, path, options), backend->capabilities(), report.tolerance, oracles);
+  report.verdict = verdict_of(report.judgement);
+  return report;
+}
+
+}  // namespace
+
+ExitCode run_replay(const Arguments& arguments) {
+  OptionTable table("options");
+  table.add_options()("backend", po::value<std::string>()->default_value("engine"), "engine, oracle, or exec:COMMAND");
+  add_tolerance_options(table);
+  add_report_option(table);
+  const auto values = parse_options({"replay", "file", "FILE.trace.json…"}, table, arguments);
+  if (!values) return kExpected;
+  if (values->count("file") == 0) throw UsageError({"kvproof replay", "no trace file is named", "at least one", "Try kvproof replay --help"});
+  const std::string spec = (*values)["backend"].as<std::string>();
+  (void)make_backend(spec);
+  Tally tally(spec, wants_jsonl(*values));
+  for (const std::string& file : (*values)["file"].as<std::vector<std::string>>())
+    tally.add(guarded_case(file, spec, [&] { return replay(file, spec, *values); }));
+  return tally.finish("traces");
+}
+
+}  // namespace kvproof::harness

@@ -1,0 +1,18 @@
+#include "harness/report/case_report.hpp"
+
+#include <array>
+
+namespace kvproof::harness {
+
+std::string_view verdict_name(CaseVerdict verdict) noexcept {
+  constexpr std::array<std::string_view, 5> kNames = {"pass", "fail", "not_covered", "nothing_compared", "corrupt"};
+  return kNames[static_cast<std::size_t>(verdict)];
+}
+
+CaseVerdict verdict_of(const Judgement& judgement) noexcept {
+  if (!judgement.passed()) return CaseVerdict::fail;
+  if (judgement.not_covered) return CaseVerdict::not_covered;
+  return judgement.numbers.rows == 0 ? CaseVerdict::nothing_compared : CaseVerdict::pass;
+}
+
+}  // namespace kvproof::harness
