@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "engine/base/error.hpp"
 #include "harness/report/jsonl.hpp"
 #include "harness/report/text.hpp"
 

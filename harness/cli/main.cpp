@@ -34,7 +34,7 @@ void print_help() {
 ExitCode dispatch(const Arguments& arguments) {
   if (arguments.empty() || arguments[0] == "--help") return print_help(), arguments.empty() ? kUsage : kExpected;
   if (arguments[0] == "--version") {
-    std::cout << fmt::format("kvproof {} ({})\n", KVPROOF_VERSION, blas_description());
+    std::cout << fmt::format("kvproof {} ({})\n", KVPROOF_VERSION, kernels::blas_description());
     return kExpected;
   }
   for (const Command& command : kCommands)
