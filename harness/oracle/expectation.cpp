@@ -34,6 +34,7 @@ class Leaves {
  public:
   explicit Leaves(Recompute recompute) : recompute_(recompute) {}
 
+  /// The outcomes are borrowed until compute() is done.
   void plan(const Trace& trace, const std::vector<Outcome>& outcomes) {
     for (std::size_t step = 0; step < trace.size(); ++step)
       for (std::size_t row = 0; wants_numbers(trace[step]) && row < outcomes[step].rows.size(); ++row) needs_.push_back({step, row, 0});
@@ -209,9 +210,10 @@ std::vector<Expectation> expect_from_oracle(const Trace& trace, const Oracles& o
 
 ExpectedNumbers numbers_of(const Call& call, const Outcome& outcome, const Oracles& oracles) {
   const Trace trace{Step{call, std::nullopt, std::nullopt, 0}};
+  const std::vector<Outcome> outcomes{outcome};
   std::vector<Expectation> expectations{{outcome, std::nullopt, std::nullopt}};
   Leaves leaves(Recompute::at_every_step);
-  leaves.plan(trace, {outcome});
+  leaves.plan(trace, outcomes);
   leaves.compute(oracles, false);
   fill_numbers(expectations, trace, oracles, leaves, false);
   return expectations.front().numbers.value_or(ExpectedNumbers{});
