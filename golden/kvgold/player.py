@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import transformers
 
 from . import gpt2
 from .container import weights_sha256, write
@@ -148,8 +149,6 @@ def greedy(model, step):
 
 def producer():
     """Who computed. The build of torch (cpu, cuda) is left out: it would make other bytes of the same numbers."""
-    import transformers
-
     return {
         "name": "transformers",
         "version": transformers.__version__,

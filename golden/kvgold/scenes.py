@@ -1,7 +1,7 @@
 """Traces written by hand: each shows one promise of the contract on purpose, where random traces meet it by chance."""
 
 from . import refused
-from .contract import positions_from_mask
+from .contract import STATIC, positions_from_mask
 from .portable import Random
 from .random_trace import Generator
 
@@ -60,13 +60,8 @@ def keys_and_values(start, rows, more, config):
             held["mask"][hide[0]][hide[1]] = 0
         return feed("a", draw.ints((len(held["mask"]), count), 0, vocabulary), held["mask"])
 
-    steps = [
-        new("a", **start),
-        *read("a", 0),
-        feed("a", draw.ints((3, 4), 0, vocabulary), held["mask"]),
-        *read("a", *layers),
-    ]
-    steps += [fed(1), *read("a", 0, last), fed(3), *read("a", *layers)]
+    steps = [new("a", **start), *read("a", 0), feed("a", draw.ints((3, 4), 0, vocabulary), held["mask"])]
+    steps += [*read("a", *layers), fed(1), *read("a", 0, last), fed(3), *read("a", *layers)]
     steps += [{"op": "clone", "cache": "b", "from": "a"}, {"op": "crop", "cache": "a", "length": more}]
     held["mask"] = [row[:more] for row in held["mask"]]
     steps += [*read("a", 1, last), {"op": "gather", "cache": "a", "rows": rows}, *read("a", *layers)]
@@ -77,11 +72,11 @@ def keys_and_values(start, rows, more, config):
 
 
 def windows(window, capacity, config):
-    """The same ragged tokens cut into calls in five ways, then crops: the answer does not depend on the cuts."""
+    """The same ragged tokens cut into calls in five ways: the answer does not depend on the cuts. Then crops."""
     draw = Random(window * 100 + capacity, "windows")
-    total, pads = 14, (3, 0)
+    total = 14
     ids = draw.ints((2, total), 0, config["vocab_size"] - 1)
-    mask = [[0] * pad + [1] * (total - pad) for pad in pads]
+    mask = [[0] * pad + [1] * (total - pad) for pad in (3, 0)]
     steps = []
     for name, cuts in zip("abcde", ([14], [1] * 14, [3, 7, 4], [6, 1, 1, 6], [2] * 7), strict=True):
         steps.append(new(name, "static_sliding_window", capacity=capacity, window=window))
@@ -89,47 +84,42 @@ def windows(window, capacity, config):
         for cut in cuts:
             begin, end = end, end + cut
             steps.append(feed(name, [row[begin:end] for row in ids], [row[:end] for row in mask]))
-    again = draw.ints((2, 3), 0, config["vocab_size"] - 1)
-    longer = [[*row, 1, 1, 1] for row in mask]
-    steps += [
-        feed("a", again, longer, use_cache=False),
-        *read("a", 0),
-        {"op": "crop", "cache": "b", "length": total - 1},
-    ]
-    steps += [feed("b", again, [row[:-1] for row in longer]), *read("b", config["n_layer"] - 1), length("b", total + 2)]
-    return [
-        *steps,
-        feed("c", again, longer),
-        {"op": "crop", "cache": "d", "length": 0},
-        feed("d", again),
-        *read("d", 1),
-    ]
+    return steps + _after_the_window(min(window, capacity), draw.ints((2, 3), 0, config["vocab_size"] - 1), mask)
+
+
+def _after_the_window(window, ids, mask):
+    """One column less is legal, two are not once the window has moved on; a window of 1 has nothing to miss."""
+    total = len(mask[0])
+
+    def crop(cache, length, **more):
+        return {"op": "crop", "cache": cache, "length": length} | more
+
+    def again(cache, past, **more):
+        return feed(cache, ids, [row[:past] + [1, 1, 1] for row in mask], **more)
+
+    refused_crop = {"error": "crop_evicted"} if 1 < window < total else {}
+    left = total - 1 if refused_crop else total - 2
+    steps = [again("a", total, use_cache=False), *read("a", 0, 2), again("c", total)]
+    steps += [crop("b", total - 1), *read("b", 1), crop("b", total - 2, **refused_crop), length("b", left)]
+    steps += [*read("b", 1), again("b", left), *read("b", 2), length("b", left + 3)]
+    return [*steps, crop("d", 0), feed("d", ids), *read("d", 1)]
 
 
 def generations(kind, prompts, mask, eos, config):
     """Greedy ids of one way to cache: ragged and alone, with and without eos, and the exact fits of both limits."""
-    columns, limit = len(prompts[0]), config["n_positions"]
+    columns, limit, alone = len(prompts[0]), config["n_positions"], [prompts[-1]]
+    fixed = {} if kind is None else {"kind": kind}
+    if kind == "static_sliding_window":
+        fixed["window"] = 6
 
     def ask(ids, new_tokens, **more):
-        sizes = {"capacity": columns + new_tokens - 1} if kind in ("static", "static_sliding_window") else {}
-        window = {"window": 6} if kind == "static_sliding_window" else {}
-        return (
-            {"op": "generate", "input_ids": ids, "max_new_tokens": new_tokens}
-            | ({"kind": kind} if kind else {})
-            | sizes
-            | window
-            | more
-        )
+        size = {"capacity": columns + new_tokens - 1} if kind in STATIC else {}
+        return {"op": "generate", "input_ids": ids, "max_new_tokens": new_tokens} | fixed | size | more
 
-    alone = [prompts[-1]]
     steps = [ask(prompts, 10, attention_mask=mask), ask(alone, 10), ask(alone, 1), ask(alone, 10, eos_token_id=eos)]
     steps += [ask(prompts, 12, attention_mask=mask, eos_token_id=eos), ask(alone, limit - columns + 1)]
-    steps += [
-        ask(alone, limit - columns + 2, capacity=99) if "capacity" in steps[0] else ask(alone, limit - columns + 2)
-    ]
-    steps[-1]["error"] = "context_length"
-    hidden = [[*row[:-1], 0] for row in mask]
-    steps += [ask(prompts, 3, attention_mask=hidden, error="mask_value"), ask(alone, 0, error="bad_argument")]
+    steps += [ask(alone, limit - columns + 2, error="context_length"), ask(alone, 0, error="bad_argument")]
+    steps += [ask(prompts, 3, attention_mask=[[*row[:-1], 0] for row in mask], error="mask_value")]
     if kind == "static":
         steps += [ask(alone, 4, capacity=columns + 2, error="capacity"), ask(alone, 4, capacity=columns + 20)]
     if kind is None:
@@ -179,22 +169,13 @@ def first_applies(config):
         generate | {"attention_mask": [[1, 0]], "max_new_tokens": limit + 1, "error": "mask_value"},
         generate | {"kind": "static", "capacity": 4, "max_new_tokens": limit, "error": "context_length"},
     ]
-    full = [new("s", "static", capacity=4), feed("s", [[1, 2, 3]])]
-    over = [[1] * (limit - 2)]
-    pairs_full = [
+    full = [
+        new("s", "static", capacity=4),
+        feed("s", [[1, 2, 3]]),
         feed("s", [[1, 2]], position_ids=[[3, limit]], error="position_range"),
-        feed("s", over, error="context_length"),
+        feed("s", [[1] * (limit - 2)], error="context_length"),
         feed("s", [[1, 2]], use_cache=False, error="capacity"),
-    ]
-    return [
-        new("a"),
-        warm,
-        *pairs,
-        length("a", 3),
-        good,
-        *read("a", 0),
-        *full,
-        *pairs_full,
         length("s", 3),
         feed("s", [[1]]),
     ]
+    return [new("a"), warm, *pairs, length("a", 3), good, *read("a", 0), *full]

@@ -23,9 +23,8 @@ def make(name, out, say):
     folder = Path(out) / name
     folder.mkdir(parents=True, exist_ok=True)
     for trace_name, trace in SUITES[name](folder):
-        played = player.record(
-            player.Models(folder), f"{name}/{trace_name}", trace, folder / f"{trace_name}.golden.safetensors"
-        )
+        path = folder / f"{trace_name}.golden.safetensors"
+        played = player.record(player.Models(folder), f"{name}/{trace_name}", trace, path)
         say(folder, trace_name, played)
 
 
