@@ -133,13 +133,12 @@ BOOST_AUTO_TEST_CASE(a_byte_put_in_or_taken_out_anywhere_in_the_header_is_refuse
 BOOST_AUTO_TEST_CASE(every_golden_file_opens) {
   const std::filesystem::path folder = std::filesystem::path(KVPROOF_SOURCE_DIR) / "golden";
   std::size_t count = 0;
-  if (std::filesystem::exists(folder))
-    for (const auto& item : std::filesystem::recursive_directory_iterator(folder))
-      if (item.path().extension() == ".safetensors") {
-        check_views(SafetensorsFile::open(item.path()));
-        ++count;
-      }
-  BOOST_TEST((count > 0U || !std::filesystem::exists(folder)));
+  for (const auto& item : std::filesystem::recursive_directory_iterator(folder))
+    if (item.path().extension() == ".safetensors") {
+      check_views(SafetensorsFile::open(item.path()));
+      ++count;
+    }
+  BOOST_TEST(count >= 38U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

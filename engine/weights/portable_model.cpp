@@ -87,8 +87,15 @@ void make_folder(const std::filesystem::path& folder) {
   if (failure) throw Error({folder.string(), "the folder cannot be made: " + failure.message(), "", ""});
 }
 
-void write_config(const nlohmann::json& config, const std::filesystem::path& path) {
-  const std::string text = config.dump(2) + "\n";
+std::string config_text(const nlohmann::json& config, const std::string& where) {
+  try {
+    return config.dump(2) + "\n";
+  } catch (const nlohmann::json::type_error&) {  // a document built in memory may hold any bytes
+    throw DataError({where, "a string that is not UTF-8", "UTF-8", ""});
+  }
+}
+
+void write_text(const std::string& text, const std::filesystem::path& path) {
   const auto bytes = std::as_bytes(std::span(text));
   write_file_atomically(path, std::span(&bytes, 1));
 }
@@ -100,6 +107,7 @@ void write_portable_model(const nlohmann::json& config, std::uint64_t seed, cons
   const Config parsed = parse_config(config, where);
   const double amplitude = kSqrt3 * standard_deviation(config, where);
   const Dtype dtype = stored_dtype(config, where);
+  const std::string text = config_text(config, where);
 
   std::vector<TensorToMake> tensors;
   std::vector<Recipe> recipes;
@@ -109,9 +117,9 @@ void write_portable_model(const nlohmann::json& config, std::uint64_t seed, cons
     tensors.push_back({name, dtype, std::move(expected.shape)});
   }
   make_folder(folder);
-  write_config(config, folder / "config.json");
   write_safetensors_in_pieces(folder / "model.safetensors", {{"format", "pt"}}, tensors,
                               [&](std::size_t index, std::size_t offset, std::span<std::byte> out) { fill(recipes[index], dtype, offset, out); });
+  write_text(text, folder / "config.json");
 }
 
 }  // namespace kvproof
