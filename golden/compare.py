@@ -71,7 +71,8 @@ def check_fresh(fresh):
             worst = max(worst, compare_tensors(path, tensors, wanted, FRESH))
         else:
             sys.exit(f"{path}: made again, it has other bytes, and every number of its folder hangs on it")
-    print(f"made again: {len(made)} files, {same} byte for byte, the others within {FRESH} (worst {worst:.1e})")
+    others = f", the others within {FRESH} (worst {worst:.1e})" if same < len(made) else ""
+    print(f"made again: {len(made)} files, {same} byte for byte{others}")
 
 
 def check_given():
