@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/error.hpp"
+#include "harness/trace/trace_file.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -91,11 +92,11 @@ const ModelFacts& World::model(const std::string& name) const {
 }
 
 Outcome World::apply(const Call& call) {
+  if (const auto name = model_of(call)) (void)model(*name);  // before any refusal: such a trace is no trace
   return std::visit([this](const auto& each) { return apply_one(each); }, call);
 }
 
 Outcome World::apply_one(const NewCache& call) {
-  (void)model(call.model.value_or("main"));
   if (caches_.contains(call.cache)) return refused({Code::cache_exists, fmt::format("cache {} exists", call.cache)});
   if (auto no = refuse_new(call)) return refused(*no);
   return now_holds(caches_[call.cache] = new_state(call));

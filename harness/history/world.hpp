@@ -32,7 +32,7 @@ class World {
  public:
   explicit World(std::map<std::string, ModelFacts> models) : models_(std::move(models)) {}
 
-  /// Refuses or carries out. Errors: DataError for a model the trace's header does not name.
+  /// Refuses or carries out. Errors: DataError for a model the trace's header does not name; then nothing is changed either.
   Outcome apply(const Call& call);
 
   [[nodiscard]] const CacheState* find(const std::string& cache) const;
