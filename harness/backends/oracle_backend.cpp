@@ -68,7 +68,7 @@ class OracleBackend : public Backend {
   static void feed(RowHistory& row, std::int64_t token) {
     std::vector<std::uint8_t> mask = *row.columns.back().mask;
     mask.push_back(1);
-    row.columns.push_back({token, row.columns.back().position + 1, std::make_shared<const std::vector<std::uint8_t>>(std::move(mask))});
+    row.columns.push_back({token, row.columns.back().position + 1, std::make_shared<const std::vector<std::uint8_t>>(std::move(mask)), 0});
   }
 
   Capabilities capabilities_;

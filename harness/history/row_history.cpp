@@ -21,4 +21,17 @@ std::vector<std::uint64_t> RowHistory::prefix_hashes() const {
   return hashes;
 }
 
+std::vector<std::uint64_t> RowHistory::meaning_hashes(bool positions) const {
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(columns.size());
+  for (std::size_t q = 0; q < columns.size(); ++q) {
+    std::uint64_t hash = mix64(static_cast<std::uint64_t>(columns[q].token) + 1);
+    if (positions) hash = mix64(hash + static_cast<std::uint64_t>(columns[q].position));
+    for (std::size_t c = 0; c < q; ++c)
+      if (visible(q, c)) hash = mix64(hash ^ hashes[c]);
+    hashes.push_back(mix64(hash + (visible(q, q) ? 1U : 0U)));
+  }
+  return hashes;
+}
+
 }  // namespace kvproof::harness

@@ -49,7 +49,7 @@ std::vector<std::uint8_t> mask_row(const std::optional<Rows>& mask, std::size_t 
 }
 
 /// The rows of `cache` (none = empty) with the call's columns behind them.
-std::vector<RowHistory> fed(const CacheState* cache, const Forward& call) {
+std::vector<RowHistory> fed(const CacheState* cache, const Forward& call, std::uint64_t& origin) {
   const std::size_t past = cache != nullptr ? cache->length : 0;
   std::vector<RowHistory> rows = past != 0 ? cache->rows : std::vector<RowHistory>(call.input_ids.size());
   for (std::size_t b = 0; b < rows.size(); ++b) {
@@ -58,7 +58,7 @@ std::vector<RowHistory> fed(const CacheState* cache, const Forward& call) {
     if (cache != nullptr) rows[b].window = cache->window;
     for (std::size_t t = 0; t < columns; ++t) {
       const std::int64_t position = call.position_ids ? (*call.position_ids)[b][t] : static_cast<std::int64_t>(past + t);
-      rows[b].columns.push_back({call.input_ids[b][t], position, mask});
+      rows[b].columns.push_back({call.input_ids[b][t], position, mask, origin++});
     }
   }
   return rows;
@@ -113,7 +113,7 @@ Outcome World::apply_one(const Forward& call) {
 
   Outcome outcome;
   outcome.model = name;
-  outcome.rows = fed(cache, call);
+  outcome.rows = fed(cache, call, fed_);
   const std::size_t total = outcome.rows.front().columns.size(), fresh = call.input_ids.front().size();
   outcome.columns = call.logits == "all" ? fresh : call.logits == "last" ? 1 : 0;
   outcome.first = total - outcome.columns;
@@ -208,7 +208,7 @@ Outcome World::apply_one(const Generate& call) {
     prompt.position_ids.emplace();
     for (const auto& row : *call.attention_mask) prompt.position_ids->push_back(positions_of_mask(row));
   }
-  outcome.rows = fed(nullptr, prompt);
+  outcome.rows = fed(nullptr, prompt, fed_);
   if (call.window) {
     const auto window = static_cast<std::size_t>(std::min(*call.window, *call.capacity));
     for (RowHistory& row : outcome.rows) row.window = window;

@@ -57,6 +57,7 @@ class World {
 
   std::map<std::string, ModelFacts> models_;
   std::map<std::string, CacheState> caches_, saved_;
+  std::uint64_t fed_ = 0;  ///< columns fed so far: the origin of the next
 };
 
 }  // namespace kvproof::harness

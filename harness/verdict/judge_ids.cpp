@@ -38,7 +38,7 @@ RowHistory forced(const RowHistory& prompt, const std::vector<std::int64_t>& ids
   std::vector<std::uint8_t> mask = *prompt.columns.back().mask;
   mask.resize(mask.size() + judged - 1, 1);
   const auto shared = std::make_shared<const std::vector<std::uint8_t>>(std::move(mask));
-  for (std::size_t i = 0; i + 1 < judged; ++i) history.columns.push_back({ids[i], history.columns.back().position + 1, shared});
+  for (std::size_t i = 0; i + 1 < judged; ++i) history.columns.push_back({ids[i], history.columns.back().position + 1, shared, 0});
   return history;
 }
 

@@ -1,0 +1,66 @@
+#include "harness/laws/builder.hpp"
+#include "harness/laws/law_groups.hpp"
+#include "harness/laws/walk.hpp"
+
+namespace kvproof::harness {
+namespace {
+
+/// A random walk over all ops, and every third case a history of more than 20 keys.
+LawCase close(const LawContext& context) {
+  TraceBuilder b(context);
+  if (b.index() % 3 != 0) {
+    random_walk(b, 14);
+    return b.finish();
+  }
+  const std::size_t batch = b.batch(), n = b.model().n_positions;
+  const std::string cache = b.make(b.kind(b.index() % 2 == 0 ? "dynamic" : "static"), n, n);
+  b.feed_in_chunks(cache, b.tokens(batch, n), b.cut(n, 12));
+  return b.finish();
+}
+
+/// The same call on two clones of one state, and twice without a cache.
+LawCase repeatable(const LawContext& context) {
+  TraceBuilder b(context);
+  const std::size_t batch = b.batch(), window = b.size(2, 8);
+  const Rows prefix = b.tokens(batch, b.size(1, 5)), chunk = b.tokens(batch, b.size(1, 5));
+  const std::string kind = b.any_kind();
+  for (int turn = 0; turn < 2; ++turn) {
+    const std::string cache = b.make(kind, 16, window);
+    b.feed(cache, prefix);
+    b.feed(cache, chunk, {.use_cache = false});
+    b.feed(cache, chunk);
+    b.drop(cache);
+    b.full_pass(prefix);
+  }
+  return b.finish();
+}
+
+LawCase keys_values(const LawContext& context) {
+  TraceBuilder b(context);
+  const std::size_t batch = b.batch(), n = b.size(1, 5);
+  const std::string cache = b.make(b.any_kind(), 20, b.size(2, 8));
+  b.read_all(cache);  // empty: [0, H, 0, D]
+  Rows mask(batch, std::vector<std::int64_t>(n, 1));
+  mask.front() = left_padded(b.random.below(n), n);
+  b.feed(cache, b.tokens(batch, n), {.mask = mask, .positions = Positions::from_mask});
+  b.read_all(cache);
+  b.feed(cache, b.tokens(batch, b.size(1, 4)), {.positions = Positions::random});
+  b.read_all(cache);
+  const std::string copy = b.clone(cache);
+  b.feed(copy, b.tokens(batch, 1), {.positions = Positions::random});
+  b.read_all(copy);
+  b.read_all(cache);
+  return b.finish();
+}
+
+}  // namespace
+
+std::vector<Law> numerics_laws() {
+  return {
+      {"numerics.oracle", "every compared row close to the oracle; everything finite", {.oracle = true}, close},
+      {"numerics.repeatable", "the same call on the same state twice gives the same bits", {.oracle = true, .repeat = true}, repeatable},
+      {"numerics.kv", "K and V equal the oracle's", {.oracle = true, .same = true}, keys_values},
+  };
+}
+
+}  // namespace kvproof::harness

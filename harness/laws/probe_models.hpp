@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/history/refusals.hpp"
+#include "harness/trace/trace_file.hpp"
+
+namespace kvproof::harness {
+
+/// The probe models: tiny GPT-2s with the real settings (tanh GELU, eps 1e-5, biases, tied head, scaled attention) and weights of
+/// standard deviation 0.10 to 0.15, where fp32 noise is a tenth of the bound and a cache in half precision nine times the bound.
+[[nodiscard]] const std::vector<ModelSource>& probe_models();
+
+/// The models of case `seed` of a law: `main`, and for laws that want it `other` of another shape.
+[[nodiscard]] std::map<std::string, std::size_t> probe_choice(std::uint64_t seed, std::string_view models);
+
+/// The sizes of a model source that is generated. Errors: DataError as parse_config.
+[[nodiscard]] ModelFacts facts_of(const ModelSource& model);
+
+}  // namespace kvproof::harness
