@@ -80,7 +80,7 @@ const CacheState* World::find(const std::string& cache) const {
   return found == caches_.end() ? nullptr : &found->second;
 }
 
-CacheState* World::find(const std::string& cache) {
+CacheState* World::live(const std::string& cache) {
   const auto found = caches_.find(cache);
   return found == caches_.end() ? nullptr : &found->second;
 }
@@ -103,7 +103,7 @@ Outcome World::apply_one(const NewCache& call) {
 }
 
 Outcome World::apply_one(const Forward& call) {
-  CacheState* cache = call.cache ? find(*call.cache) : nullptr;
+  CacheState* cache = call.cache ? live(*call.cache) : nullptr;
   if (call.cache && cache == nullptr) return unknown(*call.cache);
   const std::string& name = call.model ? *call.model : cache != nullptr ? cache->model : "main";
   const ModelFacts& facts = model(name);
@@ -130,7 +130,7 @@ Outcome World::apply_one(const Clone& call) {
 }
 
 Outcome World::apply_one(const Crop& call) {
-  CacheState* cache = find(call.cache);
+  CacheState* cache = live(call.cache);
   if (cache == nullptr) return unknown(call.cache);
   if (auto no = refuse_crop(call, *cache)) return refused(*no);
   const auto length = static_cast<std::size_t>(call.length);
@@ -143,7 +143,7 @@ Outcome World::apply_one(const Crop& call) {
 }
 
 Outcome World::apply_one(const Gather& call) {
-  CacheState* cache = find(call.cache);
+  CacheState* cache = live(call.cache);
   if (cache == nullptr) return unknown(call.cache);
   if (auto no = refuse_gather(call, *cache)) return refused(*no);
   CacheState moved = *cache;
@@ -157,7 +157,7 @@ Outcome World::apply_one(const Gather& call) {
 }
 
 Outcome World::apply_one(const Reset& call) {
-  CacheState* cache = find(call.cache);
+  CacheState* cache = live(call.cache);
   if (cache == nullptr) return unknown(call.cache);
   make_empty(*cache);
   return now_holds(*cache);

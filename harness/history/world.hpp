@@ -53,7 +53,7 @@ class World {
   Outcome apply_one(const Save& call);
   Outcome apply_one(const Load& call);
   Outcome apply_one(const Generate& call);
-  CacheState* find(const std::string& cache);
+  CacheState* live(const std::string& cache);
 
   std::map<std::string, ModelFacts> models_;
   std::map<std::string, CacheState> caches_, saved_;
