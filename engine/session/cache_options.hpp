@@ -10,8 +10,8 @@ namespace kvproof {
 /// What a new cache should be. Missing or surplus fields are refused as `bad_argument`.
 struct CacheOptions {
   CacheKind kind = CacheKind::dynamic;
-  std::optional<std::int64_t> capacity;  ///< static kinds
-  std::optional<std::int64_t> window;    ///< sliding
+  std::optional<std::int64_t> capacity{};  ///< static kinds
+  std::optional<std::int64_t> window{};    ///< sliding
 };
 
 /// The names outside C++: "dynamic", "static", "static_sliding_window".
