@@ -1,6 +1,7 @@
 #include "harness/oracle/expectation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -171,15 +172,26 @@ void require_agreement(const Step& step, const Outcome& outcome, const std::stri
 /// The recorded tensors must have the shapes that the contract makes of the trace.
 void require_shape(const std::optional<Tensor>& recorded, const std::vector<std::size_t>& expected, const std::string& where) {
   if (recorded && recorded->shape != expected)
-    throw DataError({where, fmt::format("recorded shape of {} numbers", recorded->values.size()), "the shape the contract makes of the trace", ""});
+    throw DataError({where, fmt::format("recorded numbers of shape [{}]", fmt::join(recorded->shape, ", ")),
+                     fmt::format("[{}], which the contract makes of the trace", fmt::join(expected, ", ")), ""});
+}
+
+/// No row may count of which the contract says nothing: it would fail a correct engine.
+void require_unspecified_rows_left_out(const std::vector<std::uint8_t>& recorded, const ExpectedNumbers& contract, const std::string& where) {
+  for (std::size_t i = 0; i < recorded.size(); ++i)
+    if (recorded[i] != 0 && contract.compared[i] == 0)
+      throw DataError({where, fmt::format("compared[{}] is 1", i), "0, since that column is hidden (docs/contract.md)", ""});
 }
 
 void take_recorded(Expectation& expectation, const Step& step, const Recorded& recorded, const ModelFacts& model, const std::string& where) {
   expectation.recorded_ids = recorded.ids;
   if (recorded.ids) return;
-  const ExpectedNumbers shapes = blank(step, expectation.outcome, model, false);
-  require_shape(recorded.logits, shapes.logits.value_or(Tensor{}).shape, where);
-  require_shape(recorded.keys, shapes.keys.value_or(Tensor{}).shape, where);
+  ExpectedNumbers contract = blank(step, expectation.outcome, model, false);
+  require_shape(recorded.logits, contract.logits.value_or(Tensor{}).shape, where);
+  require_shape(recorded.keys, contract.keys.value_or(Tensor{}).shape, where);
+  for (std::size_t row = 0; row < expectation.outcome.rows.size(); ++row)
+    fill_compared(contract, expectation.outcome, row, recorded.keys.has_value());
+  require_unspecified_rows_left_out(recorded.compared, contract, where);
   expectation.numbers = ExpectedNumbers{recorded.logits, recorded.keys, recorded.values, recorded.compared, {}, {}, {}};
 }
 

@@ -45,7 +45,9 @@ enum class Recompute {
 /// The numbers of one forward or read on its own.
 [[nodiscard]] ExpectedNumbers numbers_of(const Call& call, const Outcome& outcome, const Oracles& oracles);
 
-/// Expectations from what a golden recorded. Errors: DataError if the recorded shapes are not what the contract makes of the trace.
+/// Expectations from what a golden recorded.
+///
+/// Errors    DataError if a shape is not what the contract makes of the trace, or a row counts of which the contract says nothing.
 [[nodiscard]] std::vector<Expectation> expect_from_golden(const GoldenFile& golden, const ModelFacts& model);
 
 /// The noise of a golden's or a trace's numbers, for `--tolerance derived`.
