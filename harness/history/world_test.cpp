@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <limits>
+#include <set>
 
 #include "engine/base/error.hpp"
 #include "harness/history/world_fixture.hpp"
@@ -437,6 +438,42 @@ BOOST_AUTO_TEST_CASE(what_a_call_hides_to_the_right_of_a_column_does_not_touch_i
   const auto hidden = history(*this, feed("a", {{1}}), feed("a", {{2, 3}}, Rows{{1, 1, 0}})).prefix_hashes();
   BOOST_TEST(hidden[1] == base[1]);
   BOOST_TEST(hidden[2] != base[2]);
+}
+
+BOOST_AUTO_TEST_CASE(a_padded_row_means_the_same_as_the_row_alone_at_the_same_positions) {
+  const RowHistory padded = play(feed(std::nullopt, {{9, 1, 7, 2, 3}}, Rows{{0, 1, 0, 1, 1}}, Rows{{0, 0, 5, 1, 2}})).rows[0];
+  const RowHistory alone = play(feed(std::nullopt, {{1, 2, 3}})).rows[0];
+  BOOST_TEST(padded.meaning_hashes()[1] == alone.meaning_hashes()[0]);
+  BOOST_TEST(padded.meaning_hashes()[3] == alone.meaning_hashes()[1]);
+  BOOST_TEST(padded.meaning_hashes()[4] == alone.meaning_hashes()[2]);
+  const RowHistory shifted = play(feed(std::nullopt, {{9, 1, 7, 2, 3}}, Rows{{0, 1, 0, 1, 1}})).rows[0];
+  BOOST_TEST(shifted.meaning_hashes()[4] != alone.meaning_hashes()[2]);
+  BOOST_TEST(shifted.meaning_hashes(false)[4] == alone.meaning_hashes(false)[2]);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_seen_column_saw_is_part_of_the_meaning) {
+  // In both, the last column sees columns 1 and 2 only; but column 1 saw column 0 in the first.
+  const RowHistory saw = history(*this, feed("a", {{1, 2}}), feed("a", {{3}}, Rows{{0, 1, 1}}));
+  const RowHistory did_not = history(*this, feed("a", {{1, 2}}, Rows{{0, 1}}), feed("a", {{3}}, Rows{{0, 1, 1}}));
+  BOOST_TEST(seen(saw, 2) == seen(did_not, 2));
+  BOOST_TEST(saw.meaning_hashes()[2] != did_not.meaning_hashes()[2]);
+}
+
+BOOST_AUTO_TEST_CASE(columns_keep_their_origin_wherever_they_go_and_new_ones_get_a_new_one) {
+  play(new_cache("a"));
+  play(feed("a", {{1, 1}, {1, 1}}));
+  play(Clone{"b", "a"});
+  play(Gather{"b", {1, 1, 0}});
+  const auto& from = cache("a").rows;
+  const auto& to = cache("b").rows;
+  BOOST_TEST(to[0].columns[1].origin == from[1].columns[1].origin);
+  BOOST_TEST(to[1].columns[1].origin == from[1].columns[1].origin);
+  BOOST_TEST(to[2].columns[0].origin == from[0].columns[0].origin);
+  std::set<std::uint64_t> origins;
+  for (const RowHistory& row : from)
+    for (const Column& column : row.columns) origins.insert(column.origin);
+  for (const RowHistory& row : play(feed("a", {{1}, {1}})).rows) origins.insert(row.columns.back().origin);
+  BOOST_TEST(origins.size() == 6U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
