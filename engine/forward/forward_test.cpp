@@ -2,35 +2,15 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/forward/reference_for_test.hpp"
-#include "engine/weights/portable_model.hpp"
 
 using namespace kvproof;
 using namespace kvproof::test;
 
 namespace {
-
-std::shared_ptr<const Model> made_model(const nlohmann::json& changes, std::uint64_t seed) {
-  nlohmann::json config{{"model_type", "gpt2"}, {"vocab_size", 37},  {"n_positions", 160}, {"n_embd", 48},
-                        {"n_layer", 2},         {"n_head", 3},       {"initializer_range", 0.15}};
-  config.update(changes);
-  const auto folder = std::filesystem::temp_directory_path() / ("kvproof_forward_test_" + std::to_string(seed));
-  write_portable_model(config, seed, folder);
-  auto model = Model::open(folder);
-  std::filesystem::remove_all(folder);
-  return model;
-}
-
-const Model& small_model() {
-  static const auto model = made_model(nlohmann::json::object(), 1);
-  return *model;
-}
-
-KvShape shape_of(const Model& model) { return {model.config().n_layer, model.config().n_head, model.config().head_dim()}; }
 
 std::vector<float> full_pass(const Model& model, const History& history) {
   const StepPlan plan = plan_for(history, 0, history.columns, nullptr);

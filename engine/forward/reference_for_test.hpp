@@ -1,6 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "engine/cache/kv_cache.hpp"
@@ -8,6 +10,11 @@
 #include "engine/model/model.hpp"
 
 namespace kvproof::test {
+
+/// A model of 2 layers, 3 heads of 16, vocabulary 37, with these fields of the config changed.
+std::shared_ptr<const Model> made_model(const nlohmann::json& changes, std::uint64_t seed);
+const Model& small_model();
+KvShape shape_of(const Model& model);
 
 /// Everything a batch was ever fed: [B][columns], and per row which columns each column sees.
 struct History {
