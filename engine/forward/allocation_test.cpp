@@ -1,36 +1,10 @@
 #include <cblas.h>
 
-#include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
-#include <new>
 
+#include "engine/forward/counting_new_for_test.hpp"
 #include "engine/forward/forward.hpp"
 #include "engine/forward/reference_for_test.hpp"
-
-// Every operator new of this program counts; the others (array, nothrow) end up in these two.
-
-namespace {
-std::atomic<std::size_t> allocations{0};
-}
-
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* made = std::malloc(size == 0 ? 1 : size)) return made;
-  throw std::bad_alloc();
-}
-
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  ++allocations;
-  const auto align = static_cast<std::size_t>(alignment);
-  if (void* made = std::aligned_alloc(align, (size + align) / align * align)) return made;
-  throw std::bad_alloc();
-}
-
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t) noexcept { std::free(data); }
-void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
-void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
 
 using namespace kvproof;
 using namespace kvproof::test;
@@ -38,10 +12,10 @@ using namespace kvproof::test;
 BOOST_AUTO_TEST_SUITE(allocation)
 
 BOOST_AUTO_TEST_CASE(the_counter_counts) {
-  const std::size_t before = allocations;
+  const std::size_t before = allocations();
   AlignedFloats floats;
   floats.reserve(100);
-  BOOST_TEST(allocations == before + 1);
+  BOOST_TEST(allocations() == before + 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_on_a_static_cache_allocates_nothing) {
@@ -55,11 +29,11 @@ BOOST_AUTO_TEST_CASE(a_step_on_a_static_cache_allocates_nothing) {
   std::size_t first = 0;
   for (const std::size_t count : {70U, 1U, 8U, 1U}) {
     const StepPlan plan = plan_for(history, first, count, cache.get());
-    const std::size_t before = allocations;
+    const std::size_t before = allocations();
     cache->reserve(3, count);
     workspace.reserve(model.config(), 3 * count, plan.read_slot.size() + count);
     run_step(model, plan, cache.get(), workspace, logits);
-    BOOST_TEST(allocations == before);
+    BOOST_TEST(allocations() == before);
     first += count;
   }
 }

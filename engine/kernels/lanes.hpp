@@ -9,12 +9,12 @@ namespace kvproof::kernels {
 template <std::size_t n>
 struct LanesOf {
   typedef float Float __attribute__((vector_size(4 * n)));
-  typedef std::int32_t Int __attribute__((vector_size(4 * n)));
+  typedef std::uint32_t Bits __attribute__((vector_size(4 * n)));
 };
 template <std::size_t n>
 using Lanes = typename LanesOf<n>::Float;
 using Lanes16 = Lanes<16>;
-using Ints16 = LanesOf<16>::Int;
+using Bits16 = LanesOf<16>::Bits;
 typedef double Doubles8 __attribute__((vector_size(64)));
 
 #define KVPROOF_INLINE [[gnu::always_inline]] static inline
@@ -61,7 +61,7 @@ KVPROOF_INLINE Lanes16 exp_of(const Lanes16& value) noexcept {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * (r * r) + r + 1.0F;
-  const Ints16 exponent = (__builtin_bit_cast(Ints16, shifted) << 23) + 0x3f800000;
+  const Bits16 exponent = (__builtin_bit_cast(Bits16, shifted) << 23U) + 0x3f800000U;  // wraps: unsigned
   const auto power = __builtin_bit_cast(Lanes16, exponent);
   return value < -87.3F ? Lanes16{} : p * power;
 }
