@@ -25,5 +25,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/kvproof-config.cmake.i
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kvproof-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
     ${PROJECT_BINARY_DIR}/kvproof-config.cmake ${PROJECT_BINARY_DIR}/kvproof-config-version.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/kvproof_openblas.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/FindOpenBLAS.cmake
   DESTINATION ${kvproof_package_dir} COMPONENT kvproof_engine)
