@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,9 +14,16 @@ class NoBackend : public Error {
   using Error::Error;
 };
 
+/// What a backend in another process is granted.
+struct BackendLimits {
+  std::chrono::milliseconds timeout{60'000};                   ///< for one whole reply
+  std::size_t max_restarts = 100;                              ///< after a breakdown
+  std::size_t most_message_bytes = std::size_t{256} << 20U;    ///< of one message, either way
+};
+
 /// Makes the backend that `--backend SPEC` names: `engine`, `oracle`, or `exec:COMMAND …`.
 ///
 /// Errors    NoBackend for a spec that names nothing, and for one that does not start.
-[[nodiscard]] std::unique_ptr<Backend> make_backend(const std::string& spec);
+[[nodiscard]] std::unique_ptr<Backend> make_backend(const std::string& spec, const BackendLimits& limits = {});
 
 }  // namespace kvproof::harness

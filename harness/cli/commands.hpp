@@ -11,5 +11,6 @@ namespace kvproof::harness {
 [[nodiscard]] ExitCode run_replay(const Arguments& arguments);
 [[nodiscard]] ExitCode run_model(const Arguments& arguments);
 [[nodiscard]] ExitCode run_generate(const Arguments& arguments);
+[[nodiscard]] ExitCode run_serve(const Arguments& arguments);
 
 }  // namespace kvproof::harness

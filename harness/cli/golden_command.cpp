@@ -5,7 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "harness/backends/backend_spec.hpp"
+#include "harness/cli/backend_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
 #include "harness/runner/coverage.hpp"
@@ -17,9 +17,10 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// What `golden verify` was told.
+/// What `golden verify` was told. One backend serves all files: starting it may take long.
 struct VerifyRequest {
   std::string backend;
+  Backend& engine;
   std::optional<std::string> model;  ///< folder; absent = the golden's own
   const OptionValues& values;
 };
@@ -51,14 +52,13 @@ CaseReport verify(const VerifyRequest& request, const std::string& file) {
   if (report.tolerance.derived) add_noise(expected, golden.trace, oracles);
   std::vector<Outcome> outcomes;
   for (const Expectation& each : expected) outcomes.push_back(each.outcome);
-  const auto backend = make_backend(request.backend);
-  if (auto missing = not_covered(backend->capabilities(), golden.trace, outcomes, {})) {
+  if (auto missing = not_covered(request.engine.capabilities(), golden.trace, outcomes, {})) {
     report.verdict = CaseVerdict::not_covered;
     report.reason = *missing;
     return report;
   }
-  backend->open("main", folder);
-  report.judgement = judge(golden.trace, expected, play(*backend, golden.trace, file, {}), backend->capabilities(), report.tolerance, oracles);
+  request.engine.open("main", folder);
+  report.judgement = judge(golden.trace, expected, play(request.engine, golden.trace, file, {}), request.engine.capabilities(), report.tolerance, oracles);
   report.verdict = verdict_of(report.judgement);
   return report;
 }
@@ -70,15 +70,15 @@ std::vector<std::string> files_of(const OptionValues& values, const std::string&
 
 ExitCode run_verify(const Arguments& arguments) {
   OptionTable table("options");
-  table.add_options()("backend", po::value<std::string>()->default_value("engine"), "engine, oracle, or exec:COMMAND")(
-      "model", po::value<std::string>(), "model folder (default: the folder of the golden)");
+  add_backend_options(table);
+  table.add_options()("model", po::value<std::string>(), "model folder (default: the folder of the golden)");
   add_tolerance_options(table);
   add_report_option(table);
   const auto values = parse_options({"golden verify", "file", "FILE…"}, table, arguments);
   if (!values) return kExpected;
-  VerifyRequest request{(*values)["backend"].as<std::string>(), std::nullopt, *values};
+  const auto backend = backend_from(*values);
+  VerifyRequest request{(*values)["backend"].as<std::string>(), *backend, std::nullopt, *values};
   if (values->count("model") != 0) request.model = (*values)["model"].as<std::string>();
-  (void)make_backend(request.backend);  // a backend that does not start is one message, not one per file
   Tally tally(request.backend, wants_jsonl(*values));
   for (const std::string& file : files_of(*values, "golden verify"))
     tally.add(guarded_case(file, request.backend, [&] { return verify(request, file); }));

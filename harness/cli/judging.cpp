@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "engine/base/error.hpp"
+#include "harness/backends/backend_spec.hpp"
 #include "harness/report/jsonl.hpp"
 #include "harness/report/text.hpp"
 
@@ -34,14 +35,17 @@ const char* word_of(ExitCode code) {
 }  // namespace
 
 CaseReport guarded_case(const std::string& name, const std::string& backend, const std::function<CaseReport()>& run) {
+  CaseReport report{.name = name, .backend = backend};
   try {
     return run();
   } catch (const DataError& error) {
-    CaseReport report{.name = name, .backend = backend};
     report.verdict = CaseVerdict::corrupt;
     report.reason = error.what();
-    return report;
+  } catch (const NoBackend& error) {
+    report.verdict = CaseVerdict::not_covered;
+    report.reason = error.what();
   }
+  return report;
 }
 
 void Tally::add(const CaseReport& report) {

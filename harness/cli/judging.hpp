@@ -7,7 +7,7 @@
 
 namespace kvproof::harness {
 
-/// Runs one case; a corrupt file becomes a report instead of ending the run.
+/// Runs one case; a corrupt file, or a backend that is lost on the way, becomes a report instead of ending the run.
 [[nodiscard]] CaseReport guarded_case(const std::string& name, const std::string& backend, const std::function<CaseReport()>& run);
 
 /// Prints reports as they come and sums them up.

@@ -17,11 +17,12 @@ struct Command {
   ExitCode (*run)(const Arguments&);
 };
 
-constexpr std::array<Command, 4> kCommands = {{
+constexpr std::array<Command, 5> kCommands = {{
     {"golden", "verify, show, make or diff golden files", run_golden},
     {"replay", "play a trace file on a backend and judge it", run_replay},
     {"model", "make a model from a seed, or say what a folder holds", run_model},
     {"generate", "greedy generation with the embedded engine", run_generate},
+    {"serve", "the embedded engine behind a pipe, for exec:", run_serve},
 }};
 
 void print_help() {

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "harness/backends/backend_spec.hpp"
+#include "harness/cli/backend_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
 #include "harness/runner/coverage.hpp"
@@ -22,7 +22,8 @@ Tolerance tolerance_of(const RunHeader& run) {
   return tolerance;
 }
 
-CaseReport replay(const std::string& path, const std::string& spec, const OptionValues& values) {
+CaseReport replay(const std::string& path, Backend& backend, const OptionValues& values) {
+  const std::string spec = values["backend"].as<std::string>();
   const TraceFile file = read_trace_file(path);
   const ModelFolders models(file.models, std::filesystem::path(path).parent_path());
   Oracles oracles;
@@ -32,16 +33,15 @@ CaseReport replay(const std::string& path, const std::string& spec, const Option
   CaseReport report{.name = path, .backend = spec};
   report.tolerance = tolerance_from(values, tolerance_of(file.run));
   report.replay = fmt::format("kvproof replay {} --backend {}{}", quoted(path), quoted(spec), tolerance_arguments(values));
-  const auto backend = make_backend(spec);
   const RunOptions options{file.run.poison};
-  if (auto missing = not_covered(backend->capabilities(), file.trace, outcomes, options)) {
+  if (auto missing = not_covered(backend.capabilities(), file.trace, outcomes, options)) {
     report.verdict = CaseVerdict::not_covered;
     report.reason = *missing;
     return report;
   }
-  for (const auto& [name, folder] : models.folders()) backend->open(name, folder);
+  for (const auto& [name, folder] : models.folders()) backend.open(name, folder);
   const auto expected = expect_from_oracle(file.trace, oracles, report.tolerance.derived);
-  report.judgement = judge(file.trace, expected, play(*backend, file.trace, path, options), backend->capabilities(), report.tolerance, oracles);
+  report.judgement = judge(file.trace, expected, play(backend, file.trace, path, options), backend.capabilities(), report.tolerance, oracles);
   report.verdict = verdict_of(report.judgement);
   return report;
 }
@@ -50,17 +50,17 @@ CaseReport replay(const std::string& path, const std::string& spec, const Option
 
 ExitCode run_replay(const Arguments& arguments) {
   OptionTable table("options");
-  table.add_options()("backend", po::value<std::string>()->default_value("engine"), "engine, oracle, or exec:COMMAND");
+  add_backend_options(table);
   add_tolerance_options(table);
   add_report_option(table);
   const auto values = parse_options({"replay", "file", "FILE.trace.json…"}, table, arguments);
   if (!values) return kExpected;
   if (values->count("file") == 0) throw UsageError({"kvproof replay", "no trace file is named", "at least one", "Try kvproof replay --help"});
   const std::string spec = (*values)["backend"].as<std::string>();
-  (void)make_backend(spec);
+  const auto backend = backend_from(*values);  // once: starting it may take long
   Tally tally(spec, wants_jsonl(*values));
   for (const std::string& file : (*values)["file"].as<std::vector<std::string>>())
-    tally.add(guarded_case(file, spec, [&] { return replay(file, spec, *values); }));
+    tally.add(guarded_case(file, spec, [&] { return replay(file, *backend, *values); }));
   return tally.finish("traces");
 }
 

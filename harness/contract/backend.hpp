@@ -31,7 +31,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   [[nodiscard]] virtual const Capabilities& capabilities() const = 0;
-  /// Makes a model folder known under `model`. Once per name.
+  /// Makes a model folder known under `model`; a name opened again is another model from then on. Drops every cache.
   virtual void open(const std::string& model, const std::filesystem::path& folder) = 0;
   /// Drops every cache and saved name; `name` is the case, for messages.
   virtual void begin(const std::string& name, const RunOptions& options) = 0;

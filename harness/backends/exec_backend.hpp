@@ -1,0 +1,21 @@
+#pragma once
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "harness/backends/backend_spec.hpp"
+
+namespace kvproof::harness {
+
+/// A command as a backend, spoken to by the pipe protocol (docs/pipe_protocol.md). The child starts here and is greeted.
+///
+/// A child that ends, is late or breaks the protocol costs one case: its call is a Breakdown (`crashed`, `timed_out`,
+/// `protocol_error`), and the next begin() starts another child with the same models.
+/// Owns      the child and its process group; destroying it says `close`, waits two seconds, then kills.
+/// Threads   SIGPIPE is ignored in the whole process from here on, unless the program handles it.
+/// Errors    NoBackend if it does not start, ends at once, does not answer hello, open or its first begin, or was restarted
+///           too often.
+/// Cost      a call is a write and a read on a pipe: tens of microseconds.
+[[nodiscard]] std::unique_ptr<Backend> make_exec_backend(const std::string& command, const BackendLimits& limits);
+
+}  // namespace kvproof::harness
