@@ -260,6 +260,7 @@ std::string complaint(const Trace& trace, const Oracles& oracles, bool absent_me
 
 BOOST_FIXTURE_TEST_SUITE(what_a_file_says, TwoModels)
 
+// GF15, TR15
 BOOST_AUTO_TEST_CASE(a_recorded_code_must_be_the_contracts) {
   Trace trace = trace_of({Forward{.input_ids = {{99}}}});
   BOOST_TEST(complaint(trace, oracles, false) == "");
@@ -272,6 +273,7 @@ BOOST_AUTO_TEST_CASE(a_recorded_code_must_be_the_contracts) {
   BOOST_TEST(complaint(trace, oracles, false).starts_with("f: step 0: the file says mask_length, expected accepted"));
 }
 
+// GF15, TR15
 BOOST_AUTO_TEST_CASE(an_expected_length_must_be_the_contracts) {
   Trace trace = trace_of({NewCache{"a", "dynamic", {}, {}, {}}, Length{"a"}, Length{"x"}});
   trace[1].expect = 0;
@@ -308,6 +310,7 @@ BOOST_AUTO_TEST_CASE(a_golden_gives_back_what_it_recorded) {
   BOOST_TEST(expectations[0].numbers->compared == golden.recorded.at(0).compared, boost::test_tools::per_element());
 }
 
+// GF17
 BOOST_AUTO_TEST_CASE(a_hidden_row_may_not_count_and_a_visible_one_need_not) {
   GoldenFile golden = golden_of(*this, trace_of({Forward{.input_ids = {{1, 2}}, .attention_mask = Rows{{0, 1}}}}));
   golden.recorded[0].compared = {0, 0};
@@ -316,6 +319,7 @@ BOOST_AUTO_TEST_CASE(a_hidden_row_may_not_count_and_a_visible_one_need_not) {
   BOOST_TEST(complaint(golden, *this) == "g: step 0: compared[0] is 1, expected 0, since that column is hidden (docs/contract.md)");
 }
 
+// GF16
 BOOST_AUTO_TEST_CASE(recorded_keys_of_another_length_are_refused) {
   GoldenFile golden = golden_of(*this, trace_of({NewCache{"a", "dynamic", {}, {}, {}}, Forward{.cache = "a", .input_ids = {{1, 2}}}, Read{"a", 0}}));
   BOOST_TEST(complaint(golden, *this) == "");
@@ -324,6 +328,7 @@ BOOST_AUTO_TEST_CASE(recorded_keys_of_another_length_are_refused) {
   BOOST_TEST(complaint(golden, *this) == "g: step 2: recorded numbers of shape [1, 3, 2, 4], expected [1, 3, 1, 4], which the contract makes of the trace");
 }
 
+// GF18
 BOOST_AUTO_TEST_CASE(a_golden_speaks_of_one_model) {
   GoldenFile golden = golden_of(*this, trace_of({NewCache{"a", "dynamic", {}, {}, "second"}}));
   BOOST_TEST(complaint(golden, *this).find("model \"second\"") != std::string::npos);

@@ -89,6 +89,24 @@ BOOST_AUTO_TEST_CASE(the_rows_that_count_are_those_of_the_contract) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(plain_float_stays_within_three_tenths_of_every_files_tolerance) {
+  double worst = 0;
+  for (const Suite& suite : all_suites()) {
+    const auto steps = expect_from_oracle(suite.golden.trace, {{"main", suite.oracle}}, true);
+    double file = 0;
+    for (const Expectation& step : steps) {
+      if (!step.numbers) continue;
+      for (const auto& [want, noise] : {std::pair(&step.numbers->logits, &step.numbers->logits_noise), std::pair(&step.numbers->keys, &step.numbers->keys_noise),
+                                        std::pair(&step.numbers->values, &step.numbers->values_noise)})
+        for (std::size_t i = 0; *want && i < (*want)->values.size(); ++i)
+          file = std::max(file, (*noise)->values[i] / (suite.golden.atol + suite.golden.rtol * std::abs((*want)->values[i])));
+    }
+    BOOST_TEST(file <= 0.3, suite.golden.where << ": " << file);
+    worst = std::max(worst, file);
+  }
+  BOOST_TEST_MESSAGE("float loops: at most " << worst << " of the tolerance");
+}
+
 BOOST_AUTO_TEST_CASE(every_generated_id_is_the_oracles_best) {
   std::size_t ids = 0;
   for (const Suite& suite : all_suites()) {

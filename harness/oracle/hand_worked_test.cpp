@@ -1,9 +1,12 @@
 #include <boost/test/unit_test.hpp>
 
+#include <fmt/format.h>
+
 #include <fstream>
 
 #include "engine/safetensors/writer.hpp"
 #include "harness/oracle/expectation.hpp"
+#include "harness/trace/trace_file.hpp"
 
 // The model of docs/hand_worked_model.md, with the numbers worked out there.
 
@@ -67,10 +70,19 @@ struct HandWorked {
   }
 };
 
+/// The number as the page prints it.
+bool on_the_page(double number) {
+  static const std::string kPage = read_text_file(KVPROOF_SOURCE_DIR "/docs/hand_worked_model.md");
+  return kPage.find(fmt::format("{:.10f}", number)) != std::string::npos;
+}
+
 void check(const Tensor& found, const std::vector<std::size_t>& shape, const std::vector<double>& expected) {
   BOOST_TEST(found.shape == shape, boost::test_tools::per_element());
   BOOST_REQUIRE(found.values.size() == expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) BOOST_TEST(std::abs(found.values[i] - expected[i]) <= kRounded, found.values[i] << " is not " << expected[i]);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    BOOST_TEST(std::abs(found.values[i] - expected[i]) <= kRounded, found.values[i] << " is not " << expected[i]);
+    BOOST_TEST(on_the_page(expected[i]), expected[i] << " is not on the page");
+  }
 }
 
 BOOST_FIXTURE_TEST_SUITE(hand_worked_model, HandWorked)

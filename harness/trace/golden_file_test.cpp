@@ -96,6 +96,7 @@ BOOST_AUTO_TEST_CASE(a_golden_is_read_whole) {
   BOOST_TEST((golden.recorded.at(5).ids == kvproof::Rows{{2, 1}}));
 }
 
+// GF01
 BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_is_refused) {
   const std::vector<std::byte> whole = draft().bytes();
   for (std::size_t length = 0; length < whole.size(); ++length)
@@ -121,6 +122,7 @@ BOOST_AUTO_TEST_CASE(a_file_with_any_byte_changed_is_read_or_refused_and_nothing
   BOOST_TEST(refused > whole.size());
 }
 
+// GF02
 BOOST_AUTO_TEST_CASE(the_metadata_holds_exactly_one_key) {
   Draft d = draft();
   d.metadata["format"] = "pt";
@@ -130,6 +132,7 @@ BOOST_AUTO_TEST_CASE(the_metadata_holds_exactly_one_key) {
   BOOST_CHECK_THROW((void)parse(kvproof::encode_safetensors({}, {})), kvproof::DataError);
 }
 
+// GF03
 BOOST_AUTO_TEST_CASE(another_format_or_major_version_is_refused_and_a_minor_one_is_not) {
   Draft d = draft();
   d.document["version"] = {2, 0};
@@ -140,6 +143,7 @@ BOOST_AUTO_TEST_CASE(another_format_or_major_version_is_refused_and_a_minor_one_
   BOOST_TEST(says(d, "format is \"kvproof-trace\", expected \"kvproof-golden\""));
 }
 
+// GF07
 BOOST_AUTO_TEST_CASE(unknown_keys_of_the_document_are_ignored_but_not_of_a_step) {
   Draft d = draft();
   d.document["note"] = "kept by another tool";
@@ -149,6 +153,7 @@ BOOST_AUTO_TEST_CASE(unknown_keys_of_the_document_are_ignored_but_not_of_a_step)
   BOOST_TEST(says(d, "g: step 1: unknown field \"note\""));
 }
 
+// GF04
 BOOST_AUTO_TEST_CASE(each_key_of_the_document_is_called_for) {
   for (const char* key : {"format", "version", "suite", "weights_sha256", "config", "producer", "tolerance", "trace"}) {
     Draft d = draft();
@@ -157,6 +162,7 @@ BOOST_AUTO_TEST_CASE(each_key_of_the_document_is_called_for) {
   }
 }
 
+// GF05
 BOOST_AUTO_TEST_CASE(a_tolerance_is_two_numbers_not_below_zero_and_not_both_zero) {
   Draft d = draft();
   d.document["tolerance"] = {{"atol", 0.0}, {"rtol", 0.0}};
@@ -167,6 +173,17 @@ BOOST_AUTO_TEST_CASE(a_tolerance_is_two_numbers_not_below_zero_and_not_both_zero
   BOOST_TEST(says(d, "field \"atol\" is \"1e-5\", expected a number"));
 }
 
+// GF06
+BOOST_AUTO_TEST_CASE(a_config_that_cannot_be_honoured_is_refused) {
+  Draft d = draft();
+  d.document["config"]["n_head"] = 3;
+  BOOST_TEST(says(d, "g: config"));
+  d = draft();
+  d.document["config"]["model_type"] = "llama";
+  BOOST_TEST(says(d, "llama"));
+}
+
+// GF08
 BOOST_AUTO_TEST_CASE(each_missing_tensor_is_named) {
   for (const auto& [name, entry] : draft().tensors) {
     Draft d = draft();
@@ -175,6 +192,7 @@ BOOST_AUTO_TEST_CASE(each_missing_tensor_is_named) {
   }
 }
 
+// GF09
 BOOST_AUTO_TEST_CASE(a_tensor_that_no_step_calls_for_is_refused) {
   for (const char* name : {"step.0.logits", "step.2.logits", "step.3.logits", "step.1.keys", "step.01.logits", "step.6.logits", "logits"}) {
     Draft d = draft();
@@ -183,6 +201,7 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_no_step_calls_for_is_refused) {
   }
 }
 
+// GF11
 BOOST_AUTO_TEST_CASE(a_wrong_shape_is_shown_beside_the_right_one) {
   Draft d = draft();
   d.tensors["step.1.logits"].shape = {2, 1, 3};
@@ -201,12 +220,14 @@ BOOST_AUTO_TEST_CASE(a_wrong_shape_is_shown_beside_the_right_one) {
   BOOST_TEST(says(d, "tensor step.5.ids has shape [2, 1], expected [1, 1]"));
 }
 
+// GF11
 BOOST_AUTO_TEST_CASE(logits_last_has_one_column) {
   Draft d = draft();
   d.document["trace"][1]["logits"] = "last";
   BOOST_TEST(says(d, "tensor step.1.logits has shape [1, 2, 3], expected [1, 1, 3]"));
 }
 
+// GF10
 BOOST_AUTO_TEST_CASE(a_wrong_dtype_is_refused) {
   Draft d = draft();
   d.put<std::uint16_t>("step.1.logits", Dtype::f16, {1, 2, 3}, std::vector<std::uint16_t>(6));
@@ -219,12 +240,14 @@ BOOST_AUTO_TEST_CASE(a_wrong_dtype_is_refused) {
   BOOST_TEST(says(d, "tensor step.5.ids is F32, expected I64"));
 }
 
+// GF12
 BOOST_AUTO_TEST_CASE(a_flag_is_0_or_1) {
   Draft d = draft();
   d.put<std::uint8_t>("step.1.compared", Dtype::u8, {1, 2}, {1, 2});
   BOOST_TEST(says(d, "tensor step.1.compared has a value above 1, expected 0 or 1"));
 }
 
+// GF13
 BOOST_AUTO_TEST_CASE(a_row_that_counts_holds_finite_numbers) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   Draft d = draft();
@@ -240,6 +263,7 @@ BOOST_AUTO_TEST_CASE(a_row_that_counts_holds_finite_numbers) {
   BOOST_TEST(says(d, "tensor step.4.values holds inf"));
 }
 
+// GF14
 BOOST_AUTO_TEST_CASE(generated_ids_are_tokens_and_at_most_as_many_as_asked_for) {
   Draft d = draft();
   d.put<std::int64_t>("step.5.ids", Dtype::i64, {1, 2}, {2, 3});

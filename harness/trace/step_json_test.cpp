@@ -95,17 +95,20 @@ BOOST_AUTO_TEST_CASE(null_is_the_same_as_absent) {
   BOOST_TEST((kh::step_from_json(without(kForward, "cache"), "step") == kh::step_from_json(with(kForward, "cache", nullptr), "step")));
 }
 
+// TR10
 BOOST_AUTO_TEST_CASE(a_field_that_no_op_knows_is_refused_by_name) {
   for (const Json& document : valid_steps())
     BOOST_TEST(complaint(with(document, "position_id", {{0}})) == "t.json: step 3: unknown field \"position_id\". Is it misspelt?");
 }
 
+// TR10
 BOOST_AUTO_TEST_CASE(a_field_of_another_op_is_refused) {
   BOOST_TEST(complaint(with(kForward, "expect", 3)).find("unknown field \"expect\"") != std::string::npos);
   BOOST_TEST(complaint({{"op", "reset"}, {"cache", "a"}, {"length", 3}}).find("unknown field \"length\"") != std::string::npos);
   BOOST_TEST(complaint({{"op", "new"}, {"cache", "a"}, {"kind", "static"}, {"use_cache", true}}).find("use_cache") != std::string::npos);
 }
 
+// TR09
 BOOST_AUTO_TEST_CASE(a_missing_field_is_named_for_every_op) {
   const std::set<std::string> optional = {"model", "capacity", "window", "attention_mask", "position_ids", "use_cache", "logits", "expect",
                                           "eos_token_id"};
@@ -123,6 +126,7 @@ BOOST_AUTO_TEST_CASE(a_missing_field_is_named_for_every_op) {
   BOOST_TEST(tried > 30U);
 }
 
+// TR11
 BOOST_AUTO_TEST_CASE(a_wrong_type_is_refused_in_every_field_of_every_op) {
   const std::vector<Json> wrong = {"text", 1.0, 1, true, Json::array({1}), Json::array({Json::array({1})}), Json::object(), Json::array({"x"}),
                                    Json::array({Json::array({1.5})})};
@@ -135,6 +139,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_type_is_refused_in_every_field_of_every_op) {
       }
 }
 
+// TR11
 BOOST_AUTO_TEST_CASE(lists_of_the_wrong_depth_or_of_fractions_are_refused) {
   for (const Json& bad : {Json::array({1}), Json::array({Json::array({1.0})}), Json::array({Json::array({true})}), Json::array({nullptr}),
                           Json::array({Json::array({Json::array({1})})}), Json::array({Json::array({9223372036854775808ULL})})})
@@ -142,6 +147,7 @@ BOOST_AUTO_TEST_CASE(lists_of_the_wrong_depth_or_of_fractions_are_refused) {
   BOOST_TEST(complaint({{"op", "gather"}, {"cache", "a"}, {"rows", {{1}}}}).find("expected a list of 64-bit integers") != std::string::npos);
 }
 
+// TR11
 BOOST_AUTO_TEST_CASE(an_integer_beyond_64_bits_is_refused) {
   const Json big = Json::parse(R"({"op": "crop", "cache": "a", "length": 9223372036854775808})");
   BOOST_TEST(complaint(big) == "t.json: step 3: field \"length\" is 9223372036854775808, expected a 64-bit integer");
@@ -149,6 +155,7 @@ BOOST_AUTO_TEST_CASE(an_integer_beyond_64_bits_is_refused) {
   BOOST_TEST(complaint(huge).find("expected a 64-bit integer") != std::string::npos);
 }
 
+// TR08, TR12, TR13
 BOOST_AUTO_TEST_CASE(unknown_ops_codes_and_lanes_are_refused) {
   BOOST_TEST(complaint({{"op", "forwards"}}) == "t.json: step 3: unknown op \"forwards\", expected an op of docs/contract.md");
   BOOST_TEST(complaint(with(kForward, "error", "mask")) == "t.json: step 3: unknown error code \"mask\", expected a code of docs/contract.md");
@@ -157,6 +164,7 @@ BOOST_AUTO_TEST_CASE(unknown_ops_codes_and_lanes_are_refused) {
   BOOST_TEST(complaint(with(kForward, "lane", 16)) == "t.json: step 3: lane is 16, expected 0 to 15");
 }
 
+// TR07
 BOOST_AUTO_TEST_CASE(something_else_than_an_object_is_refused) {
   for (const Json& other : {Json("new"), Json(3), Json::array(), Json(nullptr)})
     BOOST_TEST(complaint(other).find("expected a JSON object") != std::string::npos, other.dump());

@@ -88,6 +88,7 @@ BOOST_AUTO_TEST_CASE(a_seed_uses_all_64_bits_and_is_never_negative) {
   BOOST_TEST(says(changed(R"("folder": "m", "weights_sha256": "00")", R"("config": {}, "seed": -1)"), "expected an integer from 0 to 2^64 - 1"));
 }
 
+// TR03
 BOOST_AUTO_TEST_CASE(another_format_or_major_version_is_refused_and_a_minor_one_is_not) {
   BOOST_TEST(says(changed("kvproof-trace", "kvproof-golden"), "format is \"kvproof-golden\", expected \"kvproof-trace\""));
   BOOST_TEST(says(changed("[1, 0]", "[2, 0]"), "version is [2,0], expected [1, 0]"));
@@ -96,11 +97,13 @@ BOOST_AUTO_TEST_CASE(another_format_or_major_version_is_refused_and_a_minor_one_
   BOOST_TEST(complaint(changed("[1, 0]", "[1, 7]")) == "");
 }
 
+// TR14
 BOOST_AUTO_TEST_CASE(a_model_that_the_header_does_not_name_makes_the_file_invalid) {
   BOOST_TEST(says(changed("\"dynamic\"", R"("dynamic", "model": "second")"), "t: step 0: model \"second\", expected a model of the header's \"models\""));
   BOOST_TEST(says(changed("\"main\"", "\"other\""), "t: step 0: model \"main\""));
 }
 
+// TR05
 BOOST_AUTO_TEST_CASE(a_model_is_a_config_with_a_seed_or_a_folder_with_a_hash) {
   const char* folder = R"("folder": "m", "weights_sha256": "00")";
   BOOST_TEST(says(changed(folder, R"("config": {})"), "model \"main\": field \"seed\" is missing"));
@@ -111,16 +114,21 @@ BOOST_AUTO_TEST_CASE(a_model_is_a_config_with_a_seed_or_a_folder_with_a_hash) {
   BOOST_TEST(says(changed(folder, ""), "field \"folder\" is missing"));
 }
 
+// TR04
 BOOST_AUTO_TEST_CASE(unknown_fields_of_the_header_are_refused) {
   BOOST_TEST(says(changed("\"run\": {}", R"("run": {"poisson": true})"), "t: run: unknown field \"poisson\""));
   BOOST_TEST(says(changed("\"run\": {}", R"("run": {}, "runs": 3)"), "unknown field \"runs\""));
+  BOOST_TEST(says(changed("\"run\": {}", R"("run": [])"), "field \"run\" is [], expected a JSON object"));
+  BOOST_TEST(says(changed("\"models\"", "\"model\""), "field \"models\" is missing"));
 }
 
+// TR06
 BOOST_AUTO_TEST_CASE(a_bound_below_zero_is_refused) {
   BOOST_TEST(says(changed("\"run\": {}", R"("run": {"atol": -1e-5})"), "t: run: atol is -1e-05, expected a number >= 0"));
   BOOST_TEST(says(changed("\"run\": {}", R"("run": {"rtol": "1"})"), "expected a number"));
 }
 
+// TR02
 BOOST_AUTO_TEST_CASE(text_that_is_no_trace_file_is_refused_at_every_cut) {
   const std::string text = kText;
   for (std::size_t length = 0; length < text.size(); ++length) BOOST_TEST(complaint(text.substr(0, length)) != "", length);
@@ -128,6 +136,7 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_trace_file_is_refused_at_every_cut) {
   BOOST_TEST(says(changed("\"cache\": \"a\"", R"("cache": "a", "cache": "b")"), "a second time"));
 }
 
+// TR01
 BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named_with_the_reason) {
   BOOST_CHECK_EXCEPTION((void)kh::read_trace_file("no/such.trace.json"), kvproof::DataError, [](const auto& error) {
     return error.what() == std::string_view("no/such.trace.json: cannot be read: No such file or directory"); });
@@ -135,6 +144,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named_with_the_reason) {
     return std::string_view(error.what()).find("Is a directory") != std::string_view::npos; });
 }
 
+// TR01
 BOOST_AUTO_TEST_CASE(a_text_without_end_is_refused) { BOOST_CHECK_THROW((void)kh::read_text_file("/dev/zero"), kvproof::DataError); }
 
 BOOST_AUTO_TEST_CASE(the_model_of_a_call_is_main_only_where_no_cache_says_otherwise) {
