@@ -1,7 +1,7 @@
 #include "engine/session/saved_cache.hpp"
 
 #include <boost/test/unit_test.hpp>
-#include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/seed.hpp"
@@ -128,36 +128,45 @@ BOOST_AUTO_TEST_CASE(another_model_is_refused_as_model_mismatch_and_an_equal_one
 }
 
 BOOST_AUTO_TEST_CASE(wrong_fields_of_the_document_are_named) {
-  const auto with = [](const CacheOptions& options, const char* field, const nlohmann::json& value) {
-    Forgery forgery(options);
-    forgery.document[field] = value;
-    return forgery.load();
+  struct Case {
+    CacheOptions options;
+    const char* field;
+    const char* value;  // JSON
+    const char* text;
   };
+  const CacheOptions dynamic, whole = fixed(8), ring = sliding(4, 3);
+  for (const Case& wrong : std::vector<Case>{
+           {dynamic, "format", "\"kvproof-golden\"", "`format` is \"kvproof-golden\", expected kvproof-cache"},
+           {dynamic, "version", "[2,0]", "`version` is [2,0]"},
+           {dynamic, "version", "1", "`version` is 1"},
+           {dynamic, "kind", "\"ring\"", "`kind` is \"ring\""},
+           {dynamic, "kind", "3", "`kind` is 3"},
+           {dynamic, "kind", "\"static\"", "needs a capacity"},
+           {dynamic, "capacity", "4", "a dynamic cache has no capacity"},
+           {whole, "capacity", "0", "needs a capacity of at least 1"},
+           {whole, "capacity", "-8", "`capacity` is -8"},
+           {whole, "capacity", "8.5", "`capacity` is 8.5"},
+           {whole, "capacity", "4", "length 5 and capacity 4"},
+           {whole, "capacity", "9223372036854775808", "`capacity` is 9223372036854775808"},
+           {dynamic, "window", "4", "only a sliding cache has a window"},
+           {dynamic, "batch", "0", "batch 0 and length 5"},
+           {dynamic, "batch", "3", "tensor mask is U8 [2, 5], expected U8 [3, 5]"},
+           {dynamic, "length", "6", "tensor mask is U8 [2, 5], expected U8 [2, 6]"},
+           {dynamic, "length", "\"5\"", "`length` is \"5\""},
+           {dynamic, "gone", "1", "gone 1 with length 5"},
+           {ring, "gone", "1", "gone 1 with length 5"},
+           {ring, "gone", "4", "gone 4 with length 5"},
+           {ring, "gone", "3", "expected F32 [2, 3, 2, 4]"},
+           {dynamic, "model", "7", "`model` is 7"},
+           {dynamic, "model", "{}", "refused model_mismatch"},
+           {dynamic, "surplus", "1", "10 fields"},
+       }) {
+    Forgery forgery(wrong.options);
+    forgery.document[wrong.field] = nlohmann::json::parse(wrong.value);
+    const std::string text = forgery.load();
+    BOOST_TEST_CONTEXT(text) BOOST_TEST(contains(text, wrong.text));
+  }
   BOOST_TEST(Forgery({}).load() == "loaded");
-  BOOST_TEST(contains(with({}, "format", "kvproof-golden"), "`format` is \"kvproof-golden\", expected kvproof-cache"));
-  BOOST_TEST(contains(with({}, "version", {2, 0}), "`version` is [2,0]"));
-  BOOST_TEST(contains(with({}, "version", 1), "`version` is 1"));
-  BOOST_TEST(contains(with({}, "kind", "ring"), "`kind` is \"ring\""));
-  BOOST_TEST(contains(with({}, "kind", 3), "`kind` is 3"));
-  BOOST_TEST(contains(with({}, "kind", "static"), "needs a capacity"));
-  BOOST_TEST(contains(with({}, "capacity", 4), "a dynamic cache has no capacity"));
-  BOOST_TEST(contains(with(fixed(8), "capacity", 0), "needs a capacity of at least 1"));
-  BOOST_TEST(contains(with(fixed(8), "capacity", -8), "`capacity` is -8"));
-  BOOST_TEST(contains(with(fixed(8), "capacity", 8.5), "`capacity` is 8.5"));
-  BOOST_TEST(contains(with(fixed(8), "capacity", 4), "length 5 and capacity 4"));
-  BOOST_TEST(contains(with(fixed(8), "capacity", std::uint64_t{1} << 63), "`capacity` is 9223372036854775808"));
-  BOOST_TEST(contains(with({}, "window", 4), "only a sliding cache has a window"));
-  BOOST_TEST(contains(with({}, "batch", 0), "batch 0 and length 5"));
-  BOOST_TEST(contains(with({}, "batch", 3), "tensor mask is U8 [2, 5], expected U8 [3, 5]"));
-  BOOST_TEST(contains(with({}, "length", 6), "tensor mask is U8 [2, 5], expected U8 [2, 6]"));
-  BOOST_TEST(contains(with({}, "length", "5"), "`length` is \"5\""));
-  BOOST_TEST(contains(with({}, "gone", 1), "gone 1 with length 5"));
-  BOOST_TEST(contains(with(sliding(4, 3), "gone", 1), "gone 1 with length 5"));
-  BOOST_TEST(contains(with(sliding(4, 3), "gone", 4), "gone 4 with length 5"));
-  BOOST_TEST(contains(with(sliding(4, 3), "gone", 3), "expected F32 [2, 3, 2, 4]"));
-  BOOST_TEST(contains(with({}, "model", 7), "`model` is 7"));
-  BOOST_TEST(with({}, "model", nlohmann::json::object()) == "refused model_mismatch");
-  BOOST_TEST(contains(with({}, "surplus", 1), "10 fields"));
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_field_is_named) {
@@ -177,34 +186,26 @@ BOOST_AUTO_TEST_CASE(a_capacity_that_no_machine_has_is_corrupt_data) {
 
 BOOST_AUTO_TEST_CASE(wrong_tensors_are_named) {
   const Bytes twos(10, std::byte{2});
-  Forgery mask({});
-  mask.tensor("mask").bytes = twos;
-  BOOST_TEST(contains(mask.load(), "mask element 0 is 2, expected 0 or 1"));
-
-  Forgery missing({});
-  std::erase_if(missing.tensors, [](const TensorToWrite& tensor) { return tensor.name == "layer.1.keys"; });
-  BOOST_TEST(contains(missing.load(), "4 tensors, expected 5"));
-
-  Forgery renamed({});
-  renamed.tensor("layer.1.keys").name = "layer.2.keys";
-  BOOST_TEST(contains(renamed.load(), "no tensor layer.1.keys"));
-
-  Forgery surplus({});
-  surplus.tensors.push_back({"more", Dtype::u8, {10}, twos});
-  BOOST_TEST(contains(surplus.load(), "6 tensors, expected 5"));
-
-  Forgery reshaped({});
-  reshaped.tensor("layer.0.values").shape = {3, 2, 5, 4};
-  BOOST_TEST(contains(reshaped.load(), "tensor layer.0.values is F32 [3, 2, 5, 4], expected F32 [2, 3, 5, 4]"));
-
-  Forgery retyped({});
-  retyped.tensor("layer.0.values").dtype = Dtype::i32;
-  BOOST_TEST(contains(retyped.load(), "tensor layer.0.values is I32"));
+  using Change = std::function<void(Forgery&)>;
+  for (const auto& [change, expected] : std::vector<std::pair<Change, const char*>>{
+           {[&](Forgery& f) { f.tensor("mask").bytes = twos; }, "mask element 0 is 2, expected 0 or 1"},
+           {[](Forgery& f) { std::erase_if(f.tensors, [](const auto& tensor) { return tensor.name == "layer.1.keys"; }); }, "4 tensors, expected 5"},
+           {[](Forgery& f) { f.tensor("layer.1.keys").name = "layer.2.keys"; }, "no tensor layer.1.keys"},
+           {[&](Forgery& f) { f.tensors.push_back({"more", Dtype::u8, {10}, twos}); }, "6 tensors, expected 5"},
+           {[](Forgery& f) { f.tensor("layer.0.values").shape = {3, 2, 5, 4}; }, "tensor layer.0.values is F32 [3, 2, 5, 4], expected F32 [2, 3, 5, 4]"},
+           {[](Forgery& f) { f.tensor("layer.0.values").dtype = Dtype::i32; }, "tensor layer.0.values is I32"},
+       }) {
+    Forgery forgery({});
+    change(forgery);
+    const std::string text = forgery.load();
+    BOOST_TEST_CONTEXT(text) BOOST_TEST(contains(text, expected));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_container_cut_at_any_byte_is_an_error) {
   const Bytes saved = used(sliding(4, 3)).save();
-  for (std::size_t size = 0; size < saved.size(); ++size) BOOST_TEST(loading(Bytes(saved.begin(), saved.begin() + static_cast<std::ptrdiff_t>(size))) != "loaded");
+  for (std::size_t size = 0; size < saved.size(); ++size)
+    BOOST_TEST(loading(Bytes(saved.begin(), saved.begin() + static_cast<std::ptrdiff_t>(size))) != "loaded");
 }
 
 BOOST_AUTO_TEST_CASE(flipped_bytes_never_crash_and_never_give_an_impossible_cache) {
