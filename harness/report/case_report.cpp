@@ -5,8 +5,13 @@
 namespace kvproof::harness {
 
 std::string_view verdict_name(CaseVerdict verdict) noexcept {
-  constexpr std::array<std::string_view, 5> kNames = {"pass", "fail", "not_covered", "nothing_compared", "corrupt"};
+  constexpr std::array<std::string_view, 6> kNames = {"pass", "fail", "not_covered", "nothing_compared", "corrupt", "no_verdict"};
   return kNames[static_cast<std::size_t>(verdict)];
+}
+
+std::string reason_of(const CaseReport& report) {
+  if (report.verdict == CaseVerdict::nothing_compared) return "no number to compare";
+  return report.reason.empty() && report.verdict == CaseVerdict::not_covered ? report.judgement.not_covered.value_or("") : report.reason;
 }
 
 CaseVerdict verdict_of(const Judgement& judgement) noexcept {

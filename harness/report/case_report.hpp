@@ -5,7 +5,14 @@
 
 namespace kvproof::harness {
 
-enum class CaseVerdict { pass, fail, not_covered, nothing_compared, corrupt };
+enum class CaseVerdict {
+  pass,
+  fail,
+  not_covered,       ///< the backend lacks a capability that the case needs
+  nothing_compared,  ///< played, but no number was there to compare
+  corrupt,           ///< a file that is broken or belongs to other weights
+  no_verdict,        ///< could not be played: no such file, no backend
+};
 
 [[nodiscard]] std::string_view verdict_name(CaseVerdict verdict) noexcept;
 
@@ -16,9 +23,12 @@ struct CaseReport {
   Tolerance tolerance;
   Judgement judgement;
   CaseVerdict verdict = CaseVerdict::pass;
-  std::string reason;   ///< of not_covered and corrupt
+  std::string reason;   ///< of not_covered, corrupt and no_verdict
   std::string replay;   ///< the one command that plays just this case again
 };
+
+/// Why there is no verdict; empty if there is one.
+[[nodiscard]] std::string reason_of(const CaseReport& report);
 
 /// Pass, fail, not covered, or nothing compared: from the judgement alone.
 [[nodiscard]] CaseVerdict verdict_of(const Judgement& judgement) noexcept;

@@ -37,14 +37,14 @@ void add_numbers(Json& json, const Judgement& judgement) {
   json["worst_at"].update(place_json(*numbers.worst_place));
   json["rms"] = number(std::sqrt(numbers.sum_of_squares / static_cast<double>(numbers.elements)));
   json["kl"] = number(numbers.worst_kl);
-  json["top1"] = {{"agree", numbers.top1_agree}, {"undecidable", numbers.top1_undecidable}};
+  json["top1"] = {{"rows", numbers.top1_rows}, {"agree", numbers.top1_agree}, {"undecidable", numbers.top1_undecidable}};
 }
 
 }  // namespace
 
 std::string case_jsonl(const CaseReport& report) {
   Json json = {{"case", report.name}, {"backend", report.backend}, {"verdict", verdict_name(report.verdict)}};
-  if (!report.reason.empty()) json["reason"] = report.reason;
+  if (const std::string reason = reason_of(report); !reason.empty()) json["reason"] = reason;
   json["tolerance"] = {{"atol", report.tolerance.atol}, {"rtol", report.tolerance.rtol}, {"derived", report.tolerance.derived}, {"source", report.tolerance.source}};
   add_numbers(json, report.judgement);
   json["findings"] = Json::array();

@@ -11,6 +11,8 @@ Reply guarded(const auto& ask) {
     return ask();
   } catch (const std::exception& error) {
     return Breakdown{"backend_threw", error.what()};
+  } catch (...) {
+    return Breakdown{"backend_threw", "something that is no std::exception"};
   }
 }
 

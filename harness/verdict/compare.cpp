@@ -7,11 +7,17 @@
 namespace kvproof::harness {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Whether a number passes. A bound that is not finite (from an infinite `want`, or noise that overflowed) lets nothing pass.
+bool passes(double difference, double bound) { return difference <= bound && std::isfinite(bound); }
+
 /// Units of the bound; anything that is not a number counts as infinitely far.
 double units(double difference, double bound) {
+  if (!std::isfinite(bound)) return kInfinity;
   if (difference == 0) return 0;
   const double ratio = difference / bound;
-  return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
+  return std::isnan(ratio) ? kInfinity : ratio;
 }
 
 /// One column of one row: `count` elements.
@@ -29,7 +35,7 @@ void compare_one(const Layout& layout, std::size_t row, std::size_t column, cons
       sum.worst = ratio;
       sum.worst_place = place;
     }
-    if (difference <= bound) continue;
+    if (passes(difference, bound)) continue;
     ++failing;
     if (!first) first = place;
   }
@@ -56,8 +62,10 @@ double kl_divergence(const double* want, const double* got, std::size_t size) {
   const auto p = log_softmax(want, size), q = log_softmax(got, size);
   double sum = 0;
   for (std::size_t v = 0; v < size; ++v) sum += std::exp(p[v]) * (p[v] - q[v]);
-  return sum;
+  return std::isnan(sum) ? kInfinity : sum;
 }
+
+bool all_finite(const double* values, std::size_t size) { return std::all_of(values, values + size, [](double value) { return std::isfinite(value); }); }
 
 }  // namespace
 
@@ -88,6 +96,7 @@ void Comparison::add(const Comparison& other) {
   }
   sum_of_squares += other.sum_of_squares;
   worst_kl = std::max(worst_kl, other.worst_kl);
+  top1_rows += other.top1_rows;
   top1_agree += other.top1_agree;
   top1_undecidable += other.top1_undecidable;
 }
@@ -108,6 +117,8 @@ void compare_distributions(const Layout& layout, const Tensor& want, const Tenso
     if (compared[i] == 0) continue;
     const double *truth = &want.values[i * size], *answer = &got.values[i * size];
     comparison.worst_kl = std::max(comparison.worst_kl, kl_divergence(truth, answer, size));
+    ++comparison.top1_rows;
+    if (!all_finite(answer, size)) continue;  // a NaN would be its own largest
     const double* best = std::max_element(truth, truth + size);
     const auto chosen = std::max_element(answer, answer + size) - answer;
     const double row_noise = noise != nullptr ? *std::max_element(&noise->values[i * size], &noise->values[i * size] + size) : 0;
@@ -117,7 +128,7 @@ void compare_distributions(const Layout& layout, const Tensor& want, const Tenso
 }
 
 std::optional<Place> first_non_finite(const Layout& layout, const Tensor& tensor) {
-  if (std::ranges::all_of(tensor.values, [](double value) { return std::isfinite(value); })) return std::nullopt;
+  if (all_finite(tensor.values.data(), tensor.values.size())) return std::nullopt;
   for (std::size_t row = 0; row < layout.rows; ++row)
     for (std::size_t column = 0; column < layout.columns; ++column)
       for (std::size_t element = 0; element < layout.elements; ++element)

@@ -17,8 +17,8 @@ struct Comparison {
   std::optional<Place> worst_place, first_failing;
   std::size_t failing_in_first_row = 0, row_size = 0;  ///< of the row of first_failing
   double sum_of_squares = 0;     ///< of got - want; RMS = sqrt(sum / elements)
-  double worst_kl = 0;           ///< largest KL(want || got) of a row of logits, in nats
-  std::size_t top1_agree = 0, top1_undecidable = 0;  ///< rows of logits
+  double worst_kl = 0;           ///< largest KL(want || got) of a row of logits, in nats; infinity if it is not a number
+  std::size_t top1_rows = 0, top1_agree = 0, top1_undecidable = 0;  ///< rows of logits; undecidable = got's best ties with want's
 
   void add(const Comparison& other);
 };
@@ -35,7 +35,7 @@ struct Layout {
 [[nodiscard]] Layout logits_layout(const Tensor& tensor);
 [[nodiscard]] Layout heads_layout(const Tensor& tensor);
 
-/// Compares the rows that count. NaN fails; a difference is only ever judged as !(difference <= bound).
+/// Compares the rows that count. NaN fails, and so does an infinity on either side, whatever bound it makes.
 ///
 /// Requires  got and want of one shape; compared [rows, columns]; noise of the same shape or null.
 [[nodiscard]] Comparison compare(const Layout& layout, const Tensor& want, const Tensor& got, const std::vector<std::uint8_t>& compared,

@@ -1,12 +1,11 @@
 #include "harness/verdict/judge.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 
 #include "harness/verdict/judge_ids.hpp"
+#include "harness/verdict/judge_numbers.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -14,15 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 12> kNames = {"wrong_logits",   "wrong_kv",      "wrong_ids",  "non_finite",    "wrong_shape",    "wrong_length",
                                                      "accepts_misuse", "refuses_valid", "wrong_code", "state_changed", "not_repeatable", "broke_down"};
 
-/// One kind of numbers in an answer.
-struct Part {
-  const char* what;  // as messages name one number
-  FindingKind kind;
-  Layout (*layout)(const Tensor&);
-};
-constexpr Part kLogits{"logit", FindingKind::wrong_logits, logits_layout};
-constexpr Part kKeys{"key", FindingKind::wrong_kv, heads_layout};
-constexpr Part kValues{"value", FindingKind::wrong_kv, heads_layout};
+const Tensor* pointer(const std::optional<Tensor>& tensor) { return tensor ? &*tensor : nullptr; }
 
 /// Judges one step after the other and collects.
 class Judge {
@@ -44,6 +35,8 @@ class Judge {
     judge_answer(call, expected, std::get<Answer>(reply));
   }
 
+  /// What follows a step that was not carried out has another past than the trace's.
+  [[nodiscard]] bool at_its_end() const noexcept { return result_.not_covered.has_value(); }
   [[nodiscard]] Judgement result() && { return std::move(result_); }
 
  private:
@@ -63,12 +56,12 @@ class Judge {
 
   void judge_answer(const Call& call, const Expectation& expected, const Answer& answer) {
     if (std::holds_alternative<Length>(call)) return judge_length(*expected.outcome.length, answer);
-    if (const auto* generate = std::get_if<Generate>(&call)) return judge_generate(*generate, expected.outcome, answer);
+    if (const auto* generate = std::get_if<Generate>(&call)) return judge_generate(*generate, expected, answer);
     static const ExpectedNumbers kNothing;
-    const ExpectedNumbers& numbers = expected.numbers ? *expected.numbers : kNothing;
-    judge_numbers(kLogits, numbers.logits, answer.logits, numbers.logits_noise, numbers.compared);
-    judge_numbers(kKeys, numbers.keys, answer.keys, numbers.keys_noise, numbers.compared);
-    judge_numbers(kValues, numbers.values, answer.values, numbers.values_noise, numbers.compared);
+    const ExpectedNumbers& want = expected.numbers ? *expected.numbers : kNothing;
+    judge_numbers({step_, Part::logits, pointer(want.logits), pointer(answer.logits), pointer(want.logits_noise), want.compared}, tolerance_, result_);
+    judge_numbers({step_, Part::keys, pointer(want.keys), pointer(answer.keys), pointer(want.keys_noise), want.compared}, tolerance_, result_);
+    judge_numbers({step_, Part::values, pointer(want.values), pointer(answer.values), pointer(want.values_noise), want.compared}, tolerance_, result_);
   }
 
   void judge_length(std::int64_t want, const Answer& answer) {
@@ -76,36 +69,11 @@ class Judge {
     if (*answer.length != want) add(FindingKind::wrong_length, fmt::format("length {}, expected {}", *answer.length, want));
   }
 
-  void judge_generate(const Generate& call, const Outcome& outcome, const Answer& answer) {
+  void judge_generate(const Generate& call, const Expectation& expected, const Answer& answer) {
     if (!answer.ids) return add(FindingKind::wrong_shape, "no ids in the answer");
-    auto finding = judge_ids(call, outcome, *answer.ids, *oracles_.at(outcome.model), tolerance_);
+    auto finding = judge_ids({call, expected.outcome, expected.recorded_ids}, *answer.ids, *oracles_.at(expected.outcome.model), tolerance_);
     if (finding) add(finding->kind, finding->message, finding->place);
     result_.numbers.rows += answer.ids->size();
-  }
-
-  void judge_numbers(const Part& part, const std::optional<Tensor>& want, const std::optional<Tensor>& got, const std::optional<Tensor>& noise,
-                     const std::vector<std::uint8_t>& compared) {
-    const std::vector<std::size_t> nothing;
-    const auto& found = got ? got->shape : nothing;
-    const auto& shape = want ? want->shape : nothing;
-    if (found != shape)
-      return add(FindingKind::wrong_shape, fmt::format("{}s of shape [{}], expected [{}]", part.what, fmt::join(found, ", "), fmt::join(shape, ", ")));
-    if (!want) return;
-    const Layout layout = part.layout(*want);
-    if (const auto place = first_non_finite(layout, *got); place && part.kind == FindingKind::wrong_logits)
-      add(FindingKind::non_finite, fmt::format("row {} column {}: {} {} is {}", place->row, place->column, part.what, place->element, place->got), place);
-    take(part, compare(layout, *want, *got, compared, noise ? &*noise : nullptr, tolerance_), layout, *want, *got, noise, compared);
-  }
-
-  void take(const Part& part, Comparison comparison, const Layout& layout, const Tensor& want, const Tensor& got, const std::optional<Tensor>& noise,
-            const std::vector<std::uint8_t>& compared) {
-    if (part.kind == FindingKind::wrong_logits) compare_distributions(layout, want, got, compared, noise ? &*noise : nullptr, tolerance_, comparison);
-    if (comparison.worst > result_.numbers.worst || !result_.numbers.worst_place) result_.worst_step = step_;
-    result_.numbers.add(comparison);
-    if (!comparison.first_failing) return;
-    const Place& at = *comparison.first_failing;
-    add(part.kind, fmt::format("row {} column {}: {} {} got {:.8g}, expected {:.8g} (bound {:.2g}); {} of {} differ", at.row, at.column, part.what, at.element,
-                               at.got, at.want, at.bound, comparison.failing_in_first_row, comparison.row_size), at);
   }
 
   const Capabilities& capabilities_;
@@ -122,7 +90,7 @@ std::string_view finding_name(FindingKind kind) noexcept { return kNames[static_
 Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed, const Capabilities& capabilities,
                 const Tolerance& tolerance, const Oracles& oracles) {
   Judge judge(capabilities, tolerance, oracles);
-  for (std::size_t i = 0; i < trace.size(); ++i)
+  for (std::size_t i = 0; i < trace.size() && !judge.at_its_end(); ++i)
     if (observed[i]) judge.step(i, trace[i].call, expected[i], *observed[i]);
   return std::move(judge).result();
 }

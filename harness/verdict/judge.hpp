@@ -1,26 +1,13 @@
 #pragma once
-#include <vector>
-
 #include "harness/contract/capabilities.hpp"
 #include "harness/oracle/expectation.hpp"
 #include "harness/runner/play.hpp"
-#include "harness/verdict/compare.hpp"
-#include "harness/verdict/finding.hpp"
+#include "harness/verdict/judgement.hpp"
+#include "harness/verdict/tolerance.hpp"
 
 namespace kvproof::harness {
 
-/// What a played trace amounts to.
-struct Judgement {
-  std::vector<Finding> findings;   ///< in the order of their steps
-  Comparison numbers;
-  std::size_t worst_step = 0;      ///< of numbers.worst
-  std::size_t checks = 0;          ///< refusals, lengths and shapes judged
-  std::optional<std::string> not_covered;  ///< a step the backend answered with `unsupported`
-
-  [[nodiscard]] bool passed() const noexcept { return findings.empty(); }
-};
-
-/// Judges every observation against its expectation.
+/// Judges every observation against its expectation, up to the first that the backend does not support.
 ///
 /// `oracles` justify greedy ids by teacher forcing.
 [[nodiscard]] Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed,

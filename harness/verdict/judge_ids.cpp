@@ -8,37 +8,43 @@
 namespace kvproof::harness {
 namespace {
 
+using Ids = std::vector<std::int64_t>;
+
 Finding wrong(FindingKind kind, std::string message, std::optional<Place> place = std::nullopt) { return {kind, 0, place, std::move(message)}; }
 
 /// How many ids of a row count: up to and with its first eos.
-std::size_t judged_ids(const std::vector<std::int64_t>& row, const std::optional<std::int64_t>& eos) {
+std::size_t judged_ids(const Ids& row, const std::optional<std::int64_t>& eos) {
   const auto end = eos ? std::ranges::find(row, *eos) : row.end();
   return static_cast<std::size_t>(end - row.begin()) + (end == row.end() ? 0U : 1U);
+}
+
+/// How many columns these ids must have: all that were asked for, or up to where the last row ended.
+std::size_t columns_due(const Generate& call, const Rows& ids) {
+  std::size_t longest = 0;
+  for (const Ids& row : ids) {
+    const std::size_t judged = judged_ids(row, call.eos_token_id);
+    if (!call.eos_token_id || judged == 0 || row[judged - 1] != *call.eos_token_id) return static_cast<std::size_t>(call.max_new_tokens);
+    longest = std::max(longest, judged);
+  }
+  return std::min(longest, static_cast<std::size_t>(call.max_new_tokens));
 }
 
 std::optional<Finding> judge_shape(const Generate& call, const Rows& ids) {
   if (ids.size() != call.input_ids.size())
     return wrong(FindingKind::wrong_shape, fmt::format("ids of {} rows, expected {}", ids.size(), call.input_ids.size()));
-  std::size_t longest = 0;
-  bool all_ended = true;
-  for (const auto& row : ids) {
-    const std::size_t judged = judged_ids(row, call.eos_token_id);
-    longest = std::max(longest, judged);
-    all_ended = all_ended && call.eos_token_id && judged != 0 && row[judged - 1] == *call.eos_token_id;
-  }
-  const std::size_t expected = all_ended ? longest : static_cast<std::size_t>(call.max_new_tokens);
-  for (const auto& row : ids)
-    if (row.size() != expected) return wrong(FindingKind::wrong_shape, fmt::format("a row of {} new ids, expected {}", row.size(), expected));
+  const std::size_t due = columns_due(call, ids);
+  for (const Ids& row : ids)
+    if (row.size() != due) return wrong(FindingKind::wrong_shape, fmt::format("a row of {} new ids, expected {}", row.size(), due));
   return std::nullopt;
 }
 
 /// The prompt's row with all judged ids but the last behind it: what the engine had to feed.
-RowHistory forced(const RowHistory& prompt, const std::vector<std::int64_t>& ids, std::size_t judged) {
+RowHistory forced(const RowHistory& prompt, const Ids& ids) {
   RowHistory history = prompt;
   std::vector<std::uint8_t> mask = *prompt.columns.back().mask;
-  mask.resize(mask.size() + judged - 1, 1);
+  mask.resize(mask.size() + ids.size() - 1, 1);
   const auto shared = std::make_shared<const std::vector<std::uint8_t>>(std::move(mask));
-  for (std::size_t i = 0; i + 1 < judged; ++i) history.columns.push_back({ids[i], history.columns.back().position + 1, shared, 0});
+  for (std::size_t i = 0; i + 1 < ids.size(); ++i) history.columns.push_back({ids[i], history.columns.back().position + 1, shared, 0});
   return history;
 }
 
@@ -48,39 +54,76 @@ double row_noise(const std::vector<float>& in_float, const std::vector<double>& 
   return noise;
 }
 
-std::optional<Finding> judge_row(std::size_t row, const std::vector<std::int64_t>& ids, std::size_t judged, const RowHistory& prompt,
-                                 const Oracle& oracle, const Tolerance& tolerance) {
-  const auto vocab_size = static_cast<std::int64_t>(oracle.facts().vocab_size);
-  for (std::size_t i = 0; i < judged; ++i)
-    if (ids[i] < 0 || ids[i] >= vocab_size)
+/// The oracle's logits for each judged id of one row, and how far apart two of them may be and still tie.
+class Forced {
+ public:
+  Forced(const RowHistory& prompt, const Ids& ids, const Oracle& oracle, const Tolerance& tolerance) : first_(prompt.columns.size() - 1), tolerance_(tolerance) {
+    const RowHistory history = forced(prompt, ids);
+    Wanted wanted{std::vector<std::uint8_t>(history.columns.size(), 0), false};
+    std::fill_n(wanted.logits.begin() + static_cast<std::ptrdiff_t>(first_), ids.size(), std::uint8_t{1});
+    truth_ = oracle.truth(history, wanted);
+    if (tolerance.derived) in_float_ = oracle.in_float(history, wanted);
+  }
+
+  [[nodiscard]] const std::vector<double>& logits(std::size_t i) const { return truth_.logits[first_ + i]; }
+
+  /// Two logits tie if the oracle's gap between them is at most this.
+  [[nodiscard]] double gap(std::size_t i, double larger) const {
+    return 2 * tolerance_.bound(larger, tolerance_.derived ? row_noise(in_float_.logits[first_ + i], logits(i)) : 0);
+  }
+
+ private:
+  std::size_t first_;
+  const Tolerance& tolerance_;
+  Pass<double> truth_;
+  Pass<float> in_float_;
+};
+
+/// `id` against the id it must tie with; `whose` says where that one comes from.
+std::optional<Finding> judge_tie(std::size_t row, std::size_t i, std::int64_t id, std::int64_t other, const char* whose, const Forced& truth) {
+  const double chosen = truth.logits(i)[static_cast<std::size_t>(id)], logit = truth.logits(i)[static_cast<std::size_t>(other)];
+  const double gap = truth.gap(i, std::max(chosen, logit));
+  if (std::abs(logit - chosen) <= gap) return std::nullopt;
+  return wrong(FindingKind::wrong_ids,
+               fmt::format("row {} new token {}: id {} has logit {:.6g}, {} is id {} with {:.6g} (they tie within {:.2g})", row, i, id, chosen, whose, other,
+                           logit, gap),
+               Place{row, i, static_cast<std::size_t>(id), chosen, logit, gap});
+}
+
+std::optional<Finding> judge_range(std::size_t row, const Ids& ids, std::size_t vocab_size) {
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0 || static_cast<std::uint64_t>(ids[i]) >= vocab_size)
       return wrong(FindingKind::wrong_ids, fmt::format("row {} new token {}: id {} is not in 0..{}", row, i, ids[i], vocab_size - 1));
-  const RowHistory history = forced(prompt, ids, judged);
-  const std::size_t first = prompt.columns.size() - 1;
-  Wanted wanted{std::vector<std::uint8_t>(history.columns.size(), 0), false};
-  std::fill_n(wanted.logits.begin() + static_cast<std::ptrdiff_t>(first), judged, std::uint8_t{1});
-  const Pass<double> truth = oracle.truth(history, wanted);
-  const Pass<float> in_float = tolerance.derived ? oracle.in_float(history, wanted) : Pass<float>{};
-  for (std::size_t i = 0; i < judged; ++i) {
-    const auto& logits = truth.logits[first + i];
-    const auto best = std::ranges::max_element(logits);
-    const double chosen = logits[static_cast<std::size_t>(ids[i])];
-    const double bound = 2 * tolerance.bound(*best, tolerance.derived ? row_noise(in_float.logits[first + i], logits) : 0);
-    if (*best - chosen <= bound) continue;
-    return wrong(FindingKind::wrong_ids,
-                 fmt::format("row {} new token {}: id {} has logit {:.6g}, the best is id {} with {:.6g} (they tie within {:.2g})", row, i, ids[i],
-                             chosen, best - logits.begin(), *best, bound),
-                 Place{row, i, static_cast<std::size_t>(ids[i]), chosen, *best, bound});
+  return std::nullopt;
+}
+
+std::optional<Finding> judge_best(std::size_t row, const Ids& ids, const Forced& truth) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto best = std::ranges::max_element(truth.logits(i)) - truth.logits(i).begin();
+    if (auto finding = judge_tie(row, i, ids[i], best, "the best", truth)) return finding;
   }
   return std::nullopt;
 }
 
+/// Only the first difference can be judged: after it the two rows have different histories.
+std::optional<Finding> judge_recorded(std::size_t row, const Ids& ids, const Ids& recorded, const Forced& truth) {
+  const auto [id, other] = std::ranges::mismatch(ids, recorded);
+  if (id == ids.end()) return std::nullopt;
+  if (other == recorded.end()) return wrong(FindingKind::wrong_ids, fmt::format("row {}: {} ids, recorded {}", row, ids.size(), recorded.size()));
+  return judge_tie(row, static_cast<std::size_t>(id - ids.begin()), *id, *other, "recorded", truth);
+}
+
 }  // namespace
 
-std::optional<Finding> judge_ids(const Generate& call, const Outcome& outcome, const Rows& ids, const Oracle& oracle, const Tolerance& tolerance) {
-  if (auto finding = judge_shape(call, ids)) return finding;
+std::optional<Finding> judge_ids(const IdsWanted& wanted, const Rows& ids, const Oracle& oracle, const Tolerance& tolerance) {
+  if (auto finding = judge_shape(wanted.call, ids)) return finding;
   for (std::size_t row = 0; row < ids.size(); ++row) {
-    const std::size_t judged = judged_ids(ids[row], call.eos_token_id);
-    if (auto finding = judge_row(row, ids[row], judged, outcome.rows[row], oracle, tolerance)) return finding;
+    const Ids judged(ids[row].begin(), ids[row].begin() + static_cast<std::ptrdiff_t>(judged_ids(ids[row], wanted.call.eos_token_id)));
+    if (auto finding = judge_range(row, judged, oracle.facts().vocab_size)) return finding;
+    const Forced truth(wanted.outcome.rows[row], judged, oracle, tolerance);
+    if (auto finding = judge_best(row, judged, truth)) return finding;
+    if (!wanted.recorded) continue;
+    if (auto finding = judge_recorded(row, judged, (*wanted.recorded)[row], truth)) return finding;
   }
   return std::nullopt;
 }

@@ -9,11 +9,17 @@
 
 namespace kvproof::harness {
 
-/// Judges greedy ids by teacher forcing: each id must tie with the oracle's best for the ids before it. What follows a row's
-/// eos is not judged; the number of columns is.
+/// What greedy ids are judged against; borrowed.
+struct IdsWanted {
+  const Generate& call;
+  const Outcome& outcome;               ///< holds the prompt's rows
+  const std::optional<Rows>& recorded;  ///< of a golden: [B][n]
+};
+
+/// Judges greedy ids by teacher forcing: each id must tie with the oracle's best for the ids before it, and where a row first
+/// leaves what a golden recorded, the two ids must tie. What follows a row's eos is not judged; the number of columns is.
 ///
-/// `outcome` holds the prompt's rows. Returns the first id that is not justified.
-[[nodiscard]] std::optional<Finding> judge_ids(const Generate& call, const Outcome& outcome, const Rows& ids, const Oracle& oracle,
-                                               const Tolerance& tolerance);
+/// Returns the first id that is not justified.
+[[nodiscard]] std::optional<Finding> judge_ids(const IdsWanted& wanted, const Rows& ids, const Oracle& oracle, const Tolerance& tolerance);
 
 }  // namespace kvproof::harness
