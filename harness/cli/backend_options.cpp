@@ -27,8 +27,8 @@ std::size_t parse_restarts(const std::string& text) {
 
 }  // namespace
 
-void add_backend_options(OptionTable& table) {
-  table.add_options()("backend", po::value<std::string>()->default_value("engine"), "engine, oracle, or exec:COMMAND")(
+void add_backend_options(OptionTable& table, const char* standard) {
+  table.add_options()("backend", po::value<std::string>()->default_value(standard), "engine, oracle, or exec:COMMAND")(
       "timeout", po::value<std::string>()->default_value("60"), "seconds for one whole reply of an exec: backend")(
       "max-restarts", po::value<std::string>()->default_value("100"), "how often an exec: backend that broke down is started again");
 }
@@ -38,6 +38,13 @@ std::unique_ptr<Backend> backend_from(const OptionValues& values) {
   limits.timeout = parse_seconds(values["timeout"].as<std::string>());
   limits.max_restarts = parse_restarts(values["max-restarts"].as<std::string>());
   return make_backend(values["backend"].as<std::string>(), limits);
+}
+
+std::string backend_arguments(const OptionValues& values) {
+  std::string text = " --backend " + quoted(values["backend"].as<std::string>());
+  for (const char* name : {"timeout", "max-restarts"})
+    if (!values[name].defaulted()) text += fmt::format(" --{} {}", name, quoted(values[name].as<std::string>()));
+  return text;
 }
 
 }  // namespace kvproof::harness

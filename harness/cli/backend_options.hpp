@@ -7,8 +7,11 @@
 
 namespace kvproof::harness {
 
-/// Adds --backend, --timeout and --max-restarts, and makes the backend they name. Errors: UsageError, NoBackend.
-void add_backend_options(OptionTable& table);
+/// Adds --backend (default: `standard`), --timeout and --max-restarts, and makes the backend they name. Errors: UsageError, NoBackend.
+void add_backend_options(OptionTable& table, const char* standard = "engine");
 [[nodiscard]] std::unique_ptr<Backend> backend_from(const OptionValues& values);
+
+/// The backend's part of a replay command: " --backend engine", and the limits that were asked for.
+[[nodiscard]] std::string backend_arguments(const OptionValues& values);
 
 }  // namespace kvproof::harness

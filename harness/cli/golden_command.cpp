@@ -8,6 +8,7 @@
 #include "harness/cli/backend_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
+#include "harness/cli/program.hpp"
 #include "harness/runner/coverage.hpp"
 #include "harness/trace/golden_file.hpp"
 #include "harness/trace/step_json.hpp"
@@ -47,7 +48,7 @@ CaseReport verify(const VerifyRequest& request, const std::string& file) {
 
   CaseReport report{.name = file, .backend = request.backend};
   report.tolerance = tolerance_from(request.values, {golden.atol, golden.rtol, false, "file"});
-  report.replay = fmt::format("kvproof golden verify {} --backend {}{}{}", quoted(file), quoted(request.backend),
+  report.replay = fmt::format("{} golden verify {}{}{}{}", program(), quoted(file), backend_arguments(request.values),
                               request.model ? " --model " + quoted(*request.model) : "", tolerance_arguments(request.values));
   if (report.tolerance.derived) add_noise(expected, golden.trace, oracles);
   std::vector<Outcome> outcomes;
@@ -76,13 +77,15 @@ ExitCode run_verify(const Arguments& arguments) {
   add_report_option(table);
   const auto values = parse_options({"golden verify", "file", "FILE…"}, table, arguments);
   if (!values) return kExpected;
+  const std::vector<std::string> files = files_of(*values, "golden verify");
+  (void)tolerance_from(*values, {});  // a wrong command line is one message, not one per file
   const auto backend = backend_from(*values);
   VerifyRequest request{(*values)["backend"].as<std::string>(), *backend, std::nullopt, *values};
   if (values->count("model") != 0) request.model = (*values)["model"].as<std::string>();
   Tally tally(request.backend, wants_jsonl(*values));
-  for (const std::string& file : files_of(*values, "golden verify"))
+  for (const std::string& file : files)
     tally.add(guarded_case(file, request.backend, [&] { return verify(request, file); }));
-  return tally.finish("files");
+  return tally.finish("file");
 }
 
 std::string recorded_text(const Recorded& recorded) {
@@ -118,11 +121,11 @@ ExitCode run_golden(const Arguments& arguments) {
   if (word == "show") return run_show(rest);
   if (word == "make") return run_golden_make(rest);
   if (word == "diff") return run_golden_diff(rest);
-  if (word == "--help") {
+  if (word == "--help" || word == "-h") {
     std::cout << "usage: kvproof golden verify FILE… | show FILE… | make TRACE --out FILE | diff WANT GOT\n";
     return kExpected;
   }
-  throw UsageError({"kvproof golden", fmt::format("found \"{}\"", word), "verify, show, make or diff", ""});
+  throw UsageError({"kvproof golden", fmt::format("found \"{}\"", word), "verify, show, make or diff", "Try kvproof golden --help"});
 }
 
 }  // namespace kvproof::harness

@@ -4,10 +4,17 @@
 
 #include "harness/cli/exit_code.hpp"
 #include "harness/report/case_report.hpp"
+#include "harness/trace/trace_file.hpp"
 
 namespace kvproof::harness {
 
-/// Runs one case; a corrupt file, or a backend that is lost on the way, becomes a report instead of ending the run.
+/// The exit code that one case's verdict stands for.
+[[nodiscard]] ExitCode code_of(CaseVerdict verdict) noexcept;
+
+/// What a trace file's header asks for, over the default.
+[[nodiscard]] Tolerance tolerance_of(const RunHeader& run);
+
+/// Runs one case; a file that is corrupt or not there, or a backend that is gone, becomes a report instead of ending the run.
 [[nodiscard]] CaseReport guarded_case(const std::string& name, const std::string& backend, const std::function<CaseReport()>& run);
 
 /// Prints reports as they come and sums them up.
@@ -16,7 +23,8 @@ class Tally {
   Tally(std::string backend, bool jsonl) : backend_(std::move(backend)), jsonl_(jsonl) {}
 
   void add(const CaseReport& report);
-  /// The last line, `PASS engine: 28 files, 751 rows compared, worst 0.26 of the bound (…)`; nothing for JSON lines.
+  /// The summary, `PASS engine: 28 files, 751 rows compared, worst 0.26 of the bound (…)`, and behind it, as the last line of a run
+  /// that failed, the command that replays its first failure. Nothing for JSON lines. `noun` in the singular.
   [[nodiscard]] ExitCode finish(const char* noun) const;
 
  private:
@@ -25,7 +33,7 @@ class Tally {
   ExitCode code_ = kExpected;
   std::size_t cases_ = 0, failed_ = 0, rows_ = 0;
   double worst_ = 0;
-  std::string worst_where_;
+  std::string worst_where_, first_replay_;
 };
 
 }  // namespace kvproof::harness

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 #include "engine/kernels/kernels.hpp"
 #include "harness/backends/backend_spec.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/program.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -33,7 +35,7 @@ void print_help() {
 }
 
 ExitCode dispatch(const Arguments& arguments) {
-  if (arguments.empty() || arguments[0] == "--help") return print_help(), arguments.empty() ? kUsage : kExpected;
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") return print_help(), arguments.empty() ? kUsage : kExpected;
   if (arguments[0] == "--version") {
     std::cout << fmt::format("kvproof {} ({})\n", KVPROOF_VERSION, kernels::blas_description());
     return kExpected;
@@ -53,7 +55,7 @@ ExitCode run(const Arguments& arguments) {
   try {
     const ExitCode code = dispatch(arguments);
     std::cout.flush();
-    if (!std::cout) throw Error({"standard output", "a write failed", "", ""});
+    if (!std::cout) return worse(code, complain(kNoVerdict, Error({"standard output", "a write failed", "", "Is the disk full, or the reader gone?"})));
     return code;
   } catch (const UsageError& error) {
     return complain(kUsage, error);
@@ -66,10 +68,18 @@ ExitCode run(const Arguments& arguments) {
   }
 }
 
+/// A closed standard stream must fail when it is used, not lend its number to the next file that is opened.
+void occupy_standard_streams() {
+  for (const int stream : {0, 1, 2})
+    if (fcntl(stream, F_GETFD) == -1) (void)open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+}
+
 }  // namespace
 }  // namespace kvproof::harness
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is a failed write, and a dead child is a verdict
-  return kvproof::harness::run({argv + 1, argv + argc});
+  kvproof::harness::occupy_standard_streams();
+  if (argc > 0) kvproof::harness::set_program(argv[0]);
+  return kvproof::harness::run(argc > 0 ? kvproof::harness::Arguments(argv + 1, argv + argc) : kvproof::harness::Arguments{});
 }

@@ -39,7 +39,7 @@ ExitCode run_make(const Arguments& arguments) {
   const auto values = parse_options({"model make", "", "--seed N --out DIR"}, table, arguments);
   if (!values) return kExpected;
   const std::string out = (*values)["out"].as<std::string>();
-  write_portable_model(config_from(*values), static_cast<std::uint64_t>(parse_integer((*values)["seed"].as<std::string>(), "--seed")), out);
+  write_portable_model(config_from(*values), parse_seed((*values)["seed"].as<std::string>(), "--seed"), out);
   std::cout << fmt::format("wrote {}: weights_sha256 {}\n", out, Weights::open(out).sha256());
   return kExpected;
 }
@@ -65,11 +65,11 @@ ExitCode run_model(const Arguments& arguments) {
   const Arguments rest(arguments.empty() ? arguments.end() : arguments.begin() + 1, arguments.end());
   if (word == "make") return run_make(rest);
   if (word == "info") return run_info(rest);
-  if (word == "--help") {
+  if (word == "--help" || word == "-h") {
     std::cout << "usage: kvproof model make --seed N --out DIR | info DIR\n";
     return kExpected;
   }
-  throw UsageError({"kvproof model", fmt::format("found \"{}\"", word), "make or info", ""});
+  throw UsageError({"kvproof model", fmt::format("found \"{}\"", word), "make or info", "Try kvproof model --help"});
 }
 
 }  // namespace kvproof::harness

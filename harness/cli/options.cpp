@@ -23,10 +23,18 @@ double parse_bound(const std::string& text, const std::string& what) {
   return value;
 }
 
+template <typename Whole>
+Whole parse_whole(const std::string& text, const std::string& what, const char* expected) {
+  Whole value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) throw usage("kvproof", fmt::format("{} is \"{}\"", what, text), expected);
+  return value;
+}
+
 }  // namespace
 
 std::optional<OptionValues> parse_options(const Verb& verb, OptionTable table, const Arguments& arguments) {
-  table.add_options()("help", "show this text");
+  table.add_options()("help,h", "show this text");
   OptionTable all(table);
   po::positional_options_description positional;
   if (!verb.positional.empty()) {
@@ -37,7 +45,7 @@ std::optional<OptionValues> parse_options(const Verb& verb, OptionTable table, c
   try {
     const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     po::store(po::command_line_parser(arguments).options(all).positional(positional).style(style).run(), values);
-    po::notify(values);
+    if (values.count("help") == 0) po::notify(values);  // whoever asks for help need not give what is required
   } catch (const po::error& error) {
     throw usage("kvproof " + verb.name, error.what(), "");
   }
@@ -81,11 +89,10 @@ bool wants_jsonl(const OptionValues& values) {
   return word == "jsonl";
 }
 
-std::int64_t parse_integer(const std::string& text, const std::string& what) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) throw usage("kvproof", fmt::format("{} is \"{}\"", what, text), "a whole number");
-  return value;
+std::int64_t parse_integer(const std::string& text, const std::string& what) { return parse_whole<std::int64_t>(text, what, "a whole number"); }
+
+std::uint64_t parse_seed(const std::string& text, const std::string& what) {
+  return parse_whole<std::uint64_t>(text, what, "a whole number from 0 to 18446744073709551615");
 }
 
 std::vector<std::int64_t> parse_integers(const std::string& text, const std::string& what) {

@@ -44,6 +44,8 @@ void add_report_option(OptionTable& table);
 
 /// A whole decimal number that fits. Errors: UsageError naming `what`.
 [[nodiscard]] std::int64_t parse_integer(const std::string& text, const std::string& what);
+/// A seed: all 64 bits, no sign. Errors: UsageError naming `what`.
+[[nodiscard]] std::uint64_t parse_seed(const std::string& text, const std::string& what);
 /// "4,9,6"
 [[nodiscard]] std::vector<std::int64_t> parse_integers(const std::string& text, const std::string& what);
 

@@ -5,6 +5,7 @@
 #include "harness/cli/backend_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
+#include "harness/cli/program.hpp"
 #include "harness/runner/coverage.hpp"
 #include "harness/runner/model_folders.hpp"
 
@@ -12,15 +13,6 @@ namespace kvproof::harness {
 namespace {
 
 namespace po = boost::program_options;
-
-Tolerance tolerance_of(const RunHeader& run) {
-  Tolerance tolerance;
-  if (run.atol || run.rtol || run.derived_tolerance) tolerance.source = "file";
-  tolerance.atol = run.atol.value_or(tolerance.atol);
-  tolerance.rtol = run.rtol.value_or(tolerance.rtol);
-  tolerance.derived = run.derived_tolerance;
-  return tolerance;
-}
 
 CaseReport replay(const std::string& path, Backend& backend, const OptionValues& values) {
   const std::string spec = values["backend"].as<std::string>();
@@ -32,7 +24,7 @@ CaseReport replay(const std::string& path, Backend& backend, const OptionValues&
 
   CaseReport report{.name = path, .backend = spec};
   report.tolerance = tolerance_from(values, tolerance_of(file.run));
-  report.replay = fmt::format("kvproof replay {} --backend {}{}", quoted(path), quoted(spec), tolerance_arguments(values));
+  report.replay = fmt::format("{} replay {}{}{}", program(), quoted(path), backend_arguments(values), tolerance_arguments(values));
   const RunOptions options{file.run.poison};
   if (auto missing = not_covered(backend.capabilities(), file.trace, outcomes, options)) {
     report.verdict = CaseVerdict::not_covered;
@@ -57,11 +49,12 @@ ExitCode run_replay(const Arguments& arguments) {
   if (!values) return kExpected;
   if (values->count("file") == 0) throw UsageError({"kvproof replay", "no trace file is named", "at least one", "Try kvproof replay --help"});
   const std::string spec = (*values)["backend"].as<std::string>();
+  (void)tolerance_from(*values, {});
   const auto backend = backend_from(*values);  // once: starting it may take long
   Tally tally(spec, wants_jsonl(*values));
   for (const std::string& file : (*values)["file"].as<std::vector<std::string>>())
     tally.add(guarded_case(file, spec, [&] { return replay(file, *backend, *values); }));
-  return tally.finish("traces");
+  return tally.finish("trace");
 }
 
 }  // namespace kvproof::harness

@@ -132,6 +132,14 @@ BOOST_AUTO_TEST_CASE(a_case_without_verdict_says_why) {
   BOOST_TEST(kh::case_text(report) == "not covered a.golden.safetensors: step 1: no padding\n");
 }
 
+BOOST_AUTO_TEST_CASE(where_only_ids_were_compared_no_number_is_claimed) {
+  kh::Judgement judgement;
+  BOOST_TEST(kh::worst_text(judgement) == "no numbers");
+  judgement.numbers.rows = 3;
+  BOOST_TEST(kh::worst_text(judgement) == "ids only");
+  BOOST_TEST(kh::spread_text(judgement.numbers) == "");
+}
+
 BOOST_AUTO_TEST_CASE(the_tolerance_says_where_it_comes_from) {
   BOOST_TEST(kh::tolerance_text({}) == "atol 1e-05, rtol 0.0001 (default)");
   BOOST_TEST(kh::tolerance_text({1e-9, 0, true, "command line"}) == "atol 1e-09, rtol 0, + 8 x noise (command line)");

@@ -35,7 +35,7 @@ std::string tolerance_text(const Tolerance& tolerance) {
 
 std::string worst_text(const Judgement& judgement) {
   const auto& place = judgement.numbers.worst_place;
-  if (!place) return "no numbers";
+  if (!place) return judgement.numbers.rows == 0 ? "no numbers" : "ids only";
   return fmt::format("worst {:.3g} of the bound (step {} row {} column {} element {})", judgement.numbers.worst, judgement.worst_step, place->row,
                      place->column, place->element);
 }

@@ -1,0 +1,21 @@
+#include "harness/cli/program.hpp"
+
+#include "harness/cli/options.hpp"
+
+namespace kvproof::harness {
+namespace {
+
+std::string& stored() {
+  static std::string name = "kvproof";
+  return name;
+}
+
+}  // namespace
+
+void set_program(std::string typed) {
+  if (!typed.empty()) stored() = quoted(typed);
+}
+
+const std::string& program() noexcept { return stored(); }
+
+}  // namespace kvproof::harness
