@@ -23,9 +23,10 @@ const char* word_of(CaseVerdict verdict) {
     case CaseVerdict::fail: return "FAIL";
     case CaseVerdict::not_covered: return "not covered";
     case CaseVerdict::nothing_compared: return "NOTHING COMPARED";
-    case CaseVerdict::corrupt: break;
+    case CaseVerdict::corrupt: return "CORRUPT";
+    case CaseVerdict::no_verdict: break;
   }
-  return "CORRUPT";
+  return "NO VERDICT";
 }
 
 /// `12 (kind static, and 2 other reasons)`
