@@ -73,6 +73,37 @@ void append(CacheState& cache, const std::vector<RowHistory>& rows) {
   if (cache.window && cache.length > *cache.window) cache.gone = std::max(cache.gone, cache.length - *cache.window);
 }
 
+/// Rows and their columns.
+struct Extent {
+  std::size_t rows = 0, columns = 0;
+};
+
+Extent extent_of(const Rows& input_ids, std::size_t past) {
+  Extent extent{input_ids.size(), past};
+  for (const auto& row : input_ids) extent.columns = std::max(extent.columns, past + row.size());
+  return extent;
+}
+
+Extent extent_of(const CacheState* cache) { return cache != nullptr ? Extent{cache->rows.size(), cache->length} : Extent{}; }
+
+/// What a call makes anew or copies, were it accepted.
+struct MakesColumns {
+  const World& world;
+  Extent operator()(const Forward& call) const {
+    return extent_of(call.input_ids, call.cache ? extent_of(world.find(*call.cache)).columns : 0);
+  }
+  Extent operator()(const Generate& call) const { return extent_of(call.input_ids, 0); }
+  Extent operator()(const Gather& call) const { return {call.rows.size(), extent_of(world.find(call.cache)).columns}; }
+  Extent operator()(const Clone& call) const { return extent_of(world.find(call.from)); }
+  Extent operator()(const Save& call) const { return extent_of(world.find(call.cache)); }
+  Extent operator()(const Read& call) const { return extent_of(world.find(call.cache)); }
+  Extent operator()(const Load& call) const {
+    const auto from = world.saved().find(call.from);
+    return from == world.saved().end() ? Extent{} : extent_of(&from->second);
+  }
+  Extent operator()(const auto&) const { return {}; }
+};
+
 }  // namespace
 
 const CacheState* World::find(const std::string& cache) const {
@@ -93,7 +124,18 @@ const ModelFacts& World::model(const std::string& name) const {
 
 Outcome World::apply(const Call& call) {
   if (const auto name = model_of(call)) (void)model(*name);  // before any refusal: such a trace is no trace
+  require_bearable(call);
   return std::visit([this](const auto& each) { return apply_one(each); }, call);
+}
+
+void World::require_bearable(const Call& call) {
+  const Extent extent = std::visit(MakesColumns{*this}, call);
+  if (extent.columns > kLongestHistory)
+    throw DataError({"trace", fmt::format("a history of {} columns", extent.columns), fmt::format("at most {}", kLongestHistory), ""});
+  if (extent.rows > kMostColumns || made_ + extent.rows * extent.columns > kMostColumns)
+    throw DataError({"trace", fmt::format("{} rows of {} columns after {} columns", extent.rows, extent.columns, made_),
+                     fmt::format("at most {} columns in all", kMostColumns), ""});
+  made_ += extent.rows * extent.columns;
 }
 
 Outcome World::apply_one(const NewCache& call) {

@@ -25,6 +25,10 @@ struct Outcome {
   std::vector<std::vector<std::uint8_t>> present;  ///< of `read`: [B][P] the mask bits as they are now
 };
 
+/// How large a trace may grow: a short file can say "copy" often. Far beyond what any model of this family can use.
+inline constexpr std::size_t kLongestHistory = std::size_t{1} << 14U;  ///< columns of one row
+inline constexpr std::size_t kMostColumns = std::size_t{1} << 24U;     ///< columns that all calls together make, each row for itself
+
 /// The state behind all caches of one backend (of one lane): names, saved copies, histories. It computes nothing.
 ///
 /// A refused call changes nothing.
@@ -32,7 +36,9 @@ class World {
  public:
   explicit World(std::map<std::string, ModelFacts> models) : models_(std::move(models)) {}
 
-  /// Refuses or carries out. Errors: DataError for a model the trace's header does not name; then nothing is changed either.
+  /// Refuses or carries out.
+  ///
+  /// Errors    DataError, and nothing is changed, for a model the trace's header does not name, and beyond the two limits above.
   Outcome apply(const Call& call);
 
   [[nodiscard]] const CacheState* find(const std::string& cache) const;
@@ -53,10 +59,12 @@ class World {
   Outcome apply_one(const Save& call);
   Outcome apply_one(const Load& call);
   Outcome apply_one(const Generate& call);
+  void require_bearable(const Call& call);
   CacheState* live(const std::string& cache);
 
   std::map<std::string, ModelFacts> models_;
   std::map<std::string, CacheState> caches_, saved_;
+  std::size_t made_ = 0;    ///< columns made so far, each row for itself
   std::uint64_t fed_ = 0;  ///< columns fed so far: the origin of the next
 };
 
