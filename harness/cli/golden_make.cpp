@@ -52,7 +52,7 @@ Recorded recorded_of(const Answer& answer, const Expectation& expected) {
 void record(GoldenFile& golden, const std::vector<Expectation>& expected, const Observations& seen) {
   for (std::size_t i = 0; i < golden.trace.size(); ++i) {
     if (expected[i].outcome.refusal) golden.trace[i].error = expected[i].outcome.refusal->code;
-    const auto* answer = std::get_if<Answer>(&seen[i].value());
+    const auto* answer = std::get_if<Answer>(&seen[i].reply.value());
     if (answer != nullptr && (expected[i].numbers || answer->ids)) golden.recorded[i] = recorded_of(*answer, expected[i]);
   }
 }

@@ -6,13 +6,20 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
 #include "harness/cli/program.hpp"
-#include "harness/runner/coverage.hpp"
+#include "harness/laws/law.hpp"
 #include "harness/runner/model_folders.hpp"
+#include "harness/verdict/judge_case.hpp"
 
 namespace kvproof::harness {
 namespace {
 
 namespace po = boost::program_options;
+
+LawJudgement judgement_of(const TraceFile& file, const std::string& path) {
+  if (!file.run.law) return kEveryJudgement;
+  if (const Law* law = find_law(*file.run.law)) return law->judgement;
+  throw DataError({path + ": run", fmt::format("unknown law \"{}\"", *file.run.law), "a law of docs/contract.md", ""});
+}
 
 CaseReport replay(const std::string& path, Backend& backend, const OptionValues& values) {
   const std::string spec = values["backend"].as<std::string>();
@@ -20,20 +27,12 @@ CaseReport replay(const std::string& path, Backend& backend, const OptionValues&
   const ModelFolders models(file.models, std::filesystem::path(path).parent_path());
   Oracles oracles;
   for (const auto& [name, folder] : models.folders()) oracles[name] = Oracle::open(folder);
-  const std::vector<Outcome> outcomes = outcomes_of(file.trace, facts_of(oracles), path, false);
 
   CaseReport report{.name = path, .backend = spec};
   report.tolerance = tolerance_from(values, tolerance_of(file.run));
   report.replay = fmt::format("{} replay {}{}{}", program(), quoted(path), backend_arguments(values), tolerance_arguments(values));
-  const RunOptions options{file.run.poison};
-  if (auto missing = not_covered(backend.capabilities(), file.trace, outcomes, options)) {
-    report.verdict = CaseVerdict::not_covered;
-    report.reason = *missing;
-    return report;
-  }
   for (const auto& [name, folder] : models.folders()) backend.open(name, folder);
-  const auto expected = expect_from_oracle(file.trace, oracles, report.tolerance.derived);
-  report.judgement = judge(file.trace, expected, play(backend, file.trace, path, options), backend.capabilities(), report.tolerance, oracles);
+  report.judgement = judge_case({path, file.trace, {file.run.poison}, judgement_of(file, path)}, backend, oracles, report.tolerance);
   report.verdict = verdict_of(report.judgement);
   return report;
 }

@@ -159,6 +159,7 @@ Outcome World::apply_one(const Forward& call) {
   const std::size_t total = outcome.rows.front().columns.size(), fresh = call.input_ids.front().size();
   outcome.columns = call.logits == "all" ? fresh : call.logits == "last" ? 1 : 0;
   outcome.first = total - outcome.columns;
+  if (cache != nullptr) outcome.storage = fmt::format("{} {} {}", cache->kind, cache->capacity.value_or(0), cache->window.value_or(0));
   if (cache != nullptr && call.use_cache) append(*cache, outcome.rows);
   if (cache != nullptr) outcome.length = static_cast<std::int64_t>(cache->length);
   return outcome;

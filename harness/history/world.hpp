@@ -22,6 +22,7 @@ struct Outcome {
   std::string model;                   ///< whose numbers rows stand for
   std::vector<RowHistory> rows;
   std::size_t first = 0, columns = 0;
+  std::string storage;                 ///< of forward: kind, capacity and window of the cache; empty without one
   std::vector<std::vector<std::uint8_t>> present;  ///< of `read`: [B][P] the mask bits as they are now
 };
 

@@ -80,23 +80,30 @@ class Leaves {
   std::unordered_map<std::uint64_t, std::size_t> by_prefix_;
 };
 
-/// Sets up zero tensors of the right shape for a step; rows are filled in one by one.
-ExpectedNumbers blank(const Step& step, const Outcome& outcome, const ModelFacts& model, bool with_noise) {
+bool asks_for_numbers(const Step& step, const Outcome& outcome) {
+  return !outcome.refusal && wants_numbers(step) && (std::holds_alternative<Read>(step.call) || outcome.columns != 0);
+}
+
+/// The shapes of a step's answer, without values.
+ExpectedNumbers shapes_of(const Step& step, const Outcome& outcome, const ModelFacts& model) {
   ExpectedNumbers numbers;
   const std::size_t batch = outcome.rows.size(), columns = outcome.columns;
-  numbers.compared.assign(batch * columns, 0);
-  const auto zeros = [](std::vector<std::size_t> shape) {
-    const std::size_t size = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies{});
-    return Tensor{std::move(shape), std::vector<double>(size)};
-  };
-  if (std::holds_alternative<Forward>(step.call)) {
-    numbers.logits = zeros({batch, columns, model.vocab_size});
-    if (with_noise) numbers.logits_noise = numbers.logits;
-    return numbers;
-  }
-  numbers.keys = numbers.values = zeros({batch, model.n_head, columns, model.head_dim});
-  if (with_noise) numbers.keys_noise = numbers.values_noise = numbers.keys;
+  if (std::holds_alternative<Forward>(step.call)) numbers.logits = Tensor{{batch, columns, model.vocab_size}, {}};
+  else numbers.keys = numbers.values = Tensor{{batch, model.n_head, columns, model.head_dim}, {}};
   return numbers;
+}
+
+/// Gives the tensors of a step room; rows are filled in one by one.
+void make_room(ExpectedNumbers& numbers, const Outcome& outcome, bool with_noise) {
+  numbers.compared.assign(outcome.rows.size() * outcome.columns, 0);
+  const auto fill = [&](std::optional<Tensor>& tensor, std::optional<Tensor>& noise) {
+    if (!tensor) return;
+    tensor->values.resize(std::accumulate(tensor->shape.begin(), tensor->shape.end(), std::size_t{1}, std::multiplies{}));
+    if (with_noise) noise = tensor;
+  };
+  fill(numbers.logits, numbers.logits_noise);
+  fill(numbers.keys, numbers.keys_noise);
+  fill(numbers.values, numbers.values_noise);
 }
 
 void fill_compared(ExpectedNumbers& numbers, const Outcome& outcome, std::size_t row, bool read) {
@@ -145,9 +152,9 @@ void fill_read(ExpectedNumbers& numbers, const Outcome& outcome, const Need& nee
 void fill_numbers(std::vector<Expectation>& expectations, const Trace& trace, const Oracles& oracles, const Leaves& leaves, bool with_noise) {
   for (std::size_t step = 0; step < trace.size(); ++step) {
     const Outcome& outcome = expectations[step].outcome;
-    const bool asked = std::holds_alternative<Read>(trace[step].call) || outcome.columns != 0;
-    if (outcome.refusal || !wants_numbers(trace[step]) || !asked) continue;
-    expectations[step].numbers = blank(trace[step], outcome, oracles.at(outcome.model)->facts(), with_noise);
+    if (!asks_for_numbers(trace[step], outcome)) continue;
+    expectations[step].numbers = shapes_of(trace[step], outcome, oracles.at(outcome.model)->facts());
+    make_room(*expectations[step].numbers, outcome, with_noise);
   }
   for (const Need& need : leaves.needs()) {
     Expectation& expectation = expectations[need.step];
@@ -186,9 +193,10 @@ void require_unspecified_rows_left_out(const std::vector<std::uint8_t>& recorded
 void take_recorded(Expectation& expectation, const Step& step, const Recorded& recorded, const ModelFacts& model, const std::string& where) {
   expectation.recorded_ids = recorded.ids;
   if (recorded.ids) return;
-  ExpectedNumbers contract = blank(step, expectation.outcome, model, false);
+  ExpectedNumbers contract = shapes_of(step, expectation.outcome, model);
   require_shape(recorded.logits, contract.logits.value_or(Tensor{}).shape, where);
   require_shape(recorded.keys, contract.keys.value_or(Tensor{}).shape, where);
+  make_room(contract, expectation.outcome, false);
   for (std::size_t row = 0; row < expectation.outcome.rows.size(); ++row)
     fill_compared(contract, expectation.outcome, row, recorded.keys.has_value());
   require_unspecified_rows_left_out(recorded.compared, contract, where);
@@ -207,6 +215,17 @@ std::vector<Outcome> outcomes_of(const Trace& trace, const std::map<std::string,
     require_agreement(trace[i], outcomes.back(), fmt::format("{}: step {}", where, i), absent_error_means_accepted);
   }
   return outcomes;
+}
+
+std::vector<Expectation> expect_shapes(const Trace& trace, const std::map<std::string, ModelFacts>& models) {
+  std::vector<Expectation> expectations;
+  for (Outcome& outcome : outcomes_of(trace, models, "trace", false)) {
+    const Step& step = trace[expectations.size()];
+    std::optional<ExpectedNumbers> shapes;
+    if (asks_for_numbers(step, outcome)) shapes = shapes_of(step, outcome, models.at(outcome.model));
+    expectations.push_back({std::move(outcome), std::move(shapes), std::nullopt});
+  }
+  return expectations;
 }
 
 std::vector<Expectation> expect_from_oracle(const Trace& trace, const Oracles& oracles, bool with_noise, Recompute recompute) {

@@ -11,6 +11,7 @@ namespace kvproof::harness {
 
 /// Numbers an answer must come close to.
 ///
+/// Tensors of a shape but without values ask for the shape alone, and for finite numbers.
 /// Shapes    logits [B, T or 1, vocab_size] with compared [B, T or 1]; keys, values [B, H, S, D] with compared [B, S].
 struct ExpectedNumbers {
   std::optional<Tensor> logits, keys, values;
@@ -37,6 +38,9 @@ enum class Recompute {
   once_per_final_history,  ///< each distinct final history of a row once, then slices of it
   at_every_step,           ///< everything anew for each step: the definition, several times dearer
 };
+
+/// Expectations of shapes alone, for laws that need no oracle.
+[[nodiscard]] std::vector<Expectation> expect_shapes(const Trace& trace, const std::map<std::string, ModelFacts>& models);
 
 /// Expectations from the oracle.
 [[nodiscard]] std::vector<Expectation> expect_from_oracle(const Trace& trace, const Oracles& oracles, bool with_noise,

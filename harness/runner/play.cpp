@@ -16,7 +16,7 @@ Reply guarded(const auto& ask) {
   }
 }
 
-bool broke_down(const std::optional<Reply>& reply) { return reply && std::holds_alternative<Breakdown>(*reply); }
+bool broke_down(const Observation& seen) { return seen.reply && std::holds_alternative<Breakdown>(*seen.reply); }
 
 /// The steps of each lane, in order.
 std::map<std::size_t, std::vector<std::size_t>> steps_by_lane(const Trace& trace) {
@@ -26,16 +26,20 @@ std::map<std::size_t, std::vector<std::size_t>> steps_by_lane(const Trace& trace
 }
 
 void play_round(Backend& backend, const Trace& trace, const std::vector<std::size_t>& round, Observations& seen) {
+  std::vector<Call> given;  // the backend gets copies: what it does to them is seen afterwards
+  for (const std::size_t step : round) given.push_back(trace[step].call);
   std::vector<LaneCall> calls;
-  for (const std::size_t step : round) calls.push_back({trace[step].lane, &trace[step].call});
+  for (std::size_t i = 0; i < round.size(); ++i) calls.push_back({trace[round[i]].lane, &given[i]});
   std::vector<Reply> replies;
   const Reply outcome = guarded([&]() -> Reply {
     replies = backend.together(calls);
     return Answer{};
   });
   const bool complete = replies.size() == round.size();
-  for (std::size_t i = 0; i < round.size(); ++i)
-    seen[round[i]] = complete ? replies[i] : std::holds_alternative<Breakdown>(outcome) ? outcome : Breakdown{"protocol_error", "together: wrong number of replies"};
+  for (std::size_t i = 0; i < round.size(); ++i) {
+    seen[round[i]].reply = complete ? replies[i] : std::holds_alternative<Breakdown>(outcome) ? outcome : Breakdown{"protocol_error", "together: wrong number of replies"};
+    seen[round[i]].arrays_changed = given[i] != trace[round[i]].call;
+  }
 }
 
 Observations play_lanes(Backend& backend, const Trace& trace) {
@@ -59,7 +63,9 @@ Observations play(Backend& backend, const Trace& trace, const std::string& name,
   if (std::ranges::any_of(trace, [](const Step& step) { return step.lane != 0; })) return play_lanes(backend, trace);
   Observations seen(trace.size());
   for (std::size_t i = 0; i < trace.size(); ++i) {
-    seen[i] = guarded([&] { return backend.call(trace[i].call, 0); });
+    const Call given = trace[i].call;
+    seen[i].reply = guarded([&] { return backend.call(given, 0); });
+    seen[i].arrays_changed = given != trace[i].call;
     if (broke_down(seen[i])) break;
   }
   return seen;

@@ -8,8 +8,12 @@
 
 namespace kvproof::harness {
 
-/// What a backend answered to each step; nothing from the step on at which it broke down.
-using Observations = std::vector<std::optional<Reply>>;
+/// What happened at one step.
+struct Observation {
+  std::optional<Reply> reply;   ///< nothing if the backend had broken down before
+  bool arrays_changed = false;  ///< the caller's arrays are not as they were (in-process doors)
+};
+using Observations = std::vector<Observation>;
 
 /// Plays a trace from an empty backend: begin(), then every step. Lanes run side by side, the k-th steps of all lanes starting
 /// together; a finished lane leaves the barrier.

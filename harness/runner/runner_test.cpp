@@ -15,7 +15,7 @@ namespace kh = kvproof::harness;
 
 kh::Step step(kh::Call call, std::size_t lane = 0) { return {std::move(call), std::nullopt, std::nullopt, lane}; }
 
-std::int64_t length_of(const std::optional<kh::Reply>& reply) { return std::get<kh::Answer>(reply.value()).length.value(); }
+std::int64_t length_of(const std::optional<kh::Reply>& reply) { return std::get<kh::Answer>(reply.reply.value()).length.value(); }
 
 /// Writes down what it is asked; breaks down over `crop` in the way it was told.
 class Recorder : public kh::Backend {
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(every_step_is_asked_in_order_from_an_empty_backend) {
   BOOST_TEST((backend.log == std::vector<std::string>{"begin case 1 poisoned", "length in lane 0", "crop in lane 0", "length in lane 0"}));
   BOOST_REQUIRE(seen.size() == 3U);
   BOOST_TEST(length_of(seen[0]) == 0);
-  BOOST_TEST(std::holds_alternative<kh::Refusal>(*seen[1]));
+  BOOST_TEST(std::holds_alternative<kh::Refusal>(*seen[1].reply));
   BOOST_TEST(length_of(seen[2]) == 2);
   BOOST_TEST(backend.rounds.empty());
 }
@@ -75,17 +75,17 @@ BOOST_AUTO_TEST_CASE(an_exception_is_an_observation_and_ends_the_case) {
   for (const auto& [on, message] : {std::pair{Recorder::On::crop_throws, "thrown"}, {Recorder::On::crop_throws_an_int, "something that is no std::exception"}}) {
     Recorder backend(on);
     const auto seen = kh::play(backend, with_a_crop_in_the_middle(), "", {});
-    BOOST_TEST(std::get<kh::Breakdown>(seen[1].value()).kind == "backend_threw");
-    BOOST_TEST(std::get<kh::Breakdown>(seen[1].value()).message == message);
-    BOOST_TEST(!seen[2]);
+    BOOST_TEST(std::get<kh::Breakdown>(seen[1].reply.value()).kind == "backend_threw");
+    BOOST_TEST(std::get<kh::Breakdown>(seen[1].reply.value()).message == message);
+    BOOST_TEST(!seen[2].reply);
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_breakdown_ends_the_case) {
   Recorder backend(Recorder::On::crop_breaks_down);
   const auto seen = kh::play(backend, with_a_crop_in_the_middle(), "", {});
-  BOOST_TEST(std::get<kh::Breakdown>(seen[1].value()).kind == "crashed");
-  BOOST_TEST(!seen[2]);
+  BOOST_TEST(std::get<kh::Breakdown>(seen[1].reply.value()).kind == "crashed");
+  BOOST_TEST(!seen[2].reply);
 }
 
 BOOST_AUTO_TEST_CASE(the_next_steps_of_all_lanes_start_together_and_a_finished_lane_leaves) {
@@ -105,12 +105,12 @@ BOOST_AUTO_TEST_CASE(a_round_that_breaks_down_is_the_last) {
   const kh::Trace trace{step(kh::Length{"a"}), step(kh::Length{"a"}, 1), step(kh::Length{"a"})};
   Recorder throws(Recorder::On::together_throws);
   const auto seen = kh::play(throws, trace, "", {});
-  BOOST_TEST(std::get<kh::Breakdown>(seen[0].value()).message == "both lost");
-  BOOST_TEST(std::get<kh::Breakdown>(seen[1].value()).message == "both lost");
-  BOOST_TEST(!seen[2]);
+  BOOST_TEST(std::get<kh::Breakdown>(seen[0].reply.value()).message == "both lost");
+  BOOST_TEST(std::get<kh::Breakdown>(seen[1].reply.value()).message == "both lost");
+  BOOST_TEST(!seen[2].reply);
 
   Recorder forgets(Recorder::On::together_forgets);
-  BOOST_TEST(std::get<kh::Breakdown>(kh::play(forgets, trace, "", {})[0].value()).kind == "protocol_error");
+  BOOST_TEST(std::get<kh::Breakdown>(kh::play(forgets, trace, "", {})[0].reply.value()).kind == "protocol_error");
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_trace_is_played_and_seen_as_empty) {

@@ -20,32 +20,36 @@ double units(double difference, double bound) {
   return std::isnan(ratio) ? kInfinity : ratio;
 }
 
-/// One column of one row: `count` elements.
-void compare_one(const Layout& layout, std::size_t row, std::size_t column, const Tensor& want, const Tensor& got, const Tensor* noise,
-                 const Tolerance& tolerance, Comparison& sum) {
+/// The elements of one column of one row, found through `index`.
+template <typename Index>
+void compare_elements(std::size_t elements, const Index& index, std::pair<std::size_t, std::size_t> at, const RowNumbers& numbers, const Tolerance& tolerance,
+                      Comparison& sum) {
   std::size_t failing = 0;
   std::optional<Place> first;
-  for (std::size_t element = 0; element < layout.elements; ++element) {
-    const std::size_t i = layout.index(row, column, element);
-    const double difference = std::abs(got.values[i] - want.values[i]);
-    const double bound = tolerance.bound(want.values[i], noise != nullptr ? noise->values[i] : 0);
-    const Place place{row, column, element, got.values[i], want.values[i], bound};
+  for (std::size_t element = 0; element < elements; ++element) {
+    const std::size_t i = index(element);
+    const double difference = std::abs(numbers.got[i] - numbers.want[i]);
+    const double bound = tolerance.bound(numbers.want[i], numbers.noise.empty() ? 0 : numbers.noise[i]);
     sum.sum_of_squares += difference * difference;
-    if (const double ratio = units(difference, bound); ratio > sum.worst || !sum.worst_place) {
+    const double ratio = units(difference, bound);
+    const bool worst = ratio > sum.worst || !sum.worst_place, fails = !passes(difference, bound);
+    if (!worst && !fails) continue;
+    const Place place{at.first, at.second, element, numbers.got[i], numbers.want[i], bound};
+    if (worst) {
       sum.worst = ratio;
       sum.worst_place = place;
     }
-    if (passes(difference, bound)) continue;
+    if (!fails) continue;
     ++failing;
     if (!first) first = place;
   }
   ++sum.rows;
-  sum.elements += layout.elements;
+  sum.elements += elements;
   sum.failing += failing;
   if (sum.first_failing || !first) return;
   sum.first_failing = first;
   sum.failing_in_first_row = failing;
-  sum.row_size = layout.elements;
+  sum.row_size = elements;
 }
 
 /// log-softmax of one row of logits.
@@ -101,12 +105,18 @@ void Comparison::add(const Comparison& other) {
   top1_undecidable += other.top1_undecidable;
 }
 
+void compare_row(const RowNumbers& numbers, std::pair<std::size_t, std::size_t> at, const Tolerance& tolerance, Comparison& sum) {
+  compare_elements(numbers.want.size(), [](std::size_t element) { return element; }, at, numbers, tolerance, sum);
+}
+
 Comparison compare(const Layout& layout, const Tensor& want, const Tensor& got, const std::vector<std::uint8_t>& compared, const Tensor* noise,
                    const Tolerance& tolerance) {
   Comparison sum;
+  const RowNumbers numbers{want.values, got.values, noise != nullptr ? std::span(noise->values) : std::span<const double>()};
   for (std::size_t row = 0; row < layout.rows; ++row)
     for (std::size_t column = 0; column < layout.columns; ++column)
-      if (compared[row * layout.columns + column] != 0) compare_one(layout, row, column, want, got, noise, tolerance, sum);
+      if (compared[row * layout.columns + column] != 0)
+        compare_elements(layout.elements, [&](std::size_t element) { return layout.index(row, column, element); }, {row, column}, numbers, tolerance, sum);
   return sum;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "harness/contract/reply.hpp"
 #include "harness/verdict/finding.hpp"
@@ -34,6 +37,14 @@ struct Layout {
 
 [[nodiscard]] Layout logits_layout(const Tensor& tensor);
 [[nodiscard]] Layout heads_layout(const Tensor& tensor);
+
+/// The numbers of one row; `noise` may be empty.
+struct RowNumbers {
+  std::span<const double> want, got, noise;
+};
+
+/// Compares one row, which stands at `at` (row, column) of its answer.
+void compare_row(const RowNumbers& numbers, std::pair<std::size_t, std::size_t> at, const Tolerance& tolerance, Comparison& sum);
 
 /// Compares the rows that count. NaN fails, and so does an infinity on either side, whatever bound it makes.
 ///

@@ -17,7 +17,7 @@ enum class FindingKind {
   accepts_misuse,   ///< carried out what the contract refuses
   refuses_valid,    ///< refused what the contract allows
   wrong_code,       ///< refused for another reason than the first that applies
-  state_changed,    ///< a cache that should be untouched answers differently
+  state_changed,    ///< K and V of a column, or the caller's arrays, are not what they were
   not_repeatable,   ///< the same call on the same state gave other bits
   broke_down,       ///< crashed, timed out, broke the protocol, or threw
 };

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "engine/base/seed.hpp"
 #include "harness/verdict/judge_ids.hpp"
 #include "harness/verdict/judge_numbers.hpp"
 
@@ -21,8 +22,10 @@ class Judge {
   Judge(const Capabilities& capabilities, const Tolerance& tolerance, const Oracles& oracles)
       : capabilities_(capabilities), tolerance_(tolerance), oracles_(oracles) {}
 
-  void step(std::size_t index, const Call& call, const Expectation& expected, const Reply& reply) {
+  void step(std::size_t index, const Call& call, const Expectation& expected, const Observation& seen) {
     step_ = index;
+    const Reply& reply = *seen.reply;
+    if (seen.arrays_changed) add(FindingKind::state_changed, "the caller's arrays were written");
     if (const auto* unsupported = std::get_if<Unsupported>(&reply)) {
       result_.not_covered = fmt::format("step {}: {}", index, unsupported->reason);
       return;
@@ -60,6 +63,7 @@ class Judge {
     static const ExpectedNumbers kNothing;
     const ExpectedNumbers& want = expected.numbers ? *expected.numbers : kNothing;
     judge_numbers({step_, Part::logits, pointer(want.logits), pointer(answer.logits), pointer(want.logits_noise), want.compared}, tolerance_, result_);
+    if (want.logits && !want.compared.empty()) note_rows(expected.outcome, want.compared);
     judge_numbers({step_, Part::keys, pointer(want.keys), pointer(answer.keys), pointer(want.keys_noise), want.compared}, tolerance_, result_);
     judge_numbers({step_, Part::values, pointer(want.values), pointer(answer.values), pointer(want.values_noise), want.compared}, tolerance_, result_);
   }
@@ -74,6 +78,14 @@ class Judge {
     auto finding = judge_ids({call, expected.outcome, expected.recorded_ids}, *answer.ids, *oracles_.at(expected.outcome.model), tolerance_);
     if (finding) add(finding->kind, finding->message, finding->place);
     result_.numbers.rows += answer.ids->size();
+  }
+
+  void note_rows(const Outcome& outcome, const std::vector<std::uint8_t>& compared) {
+    for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+      const auto hashes = outcome.rows[row].prefix_hashes();
+      for (std::size_t i = 0; i < outcome.columns; ++i)
+        if (compared[row * outcome.columns + i] != 0) result_.row_hashes.push_back(hashes[outcome.first + i] ^ fnv1a(outcome.model));
+    }
   }
 
   const Capabilities& capabilities_;
@@ -91,7 +103,7 @@ Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, co
                 const Tolerance& tolerance, const Oracles& oracles) {
   Judge judge(capabilities, tolerance, oracles);
   for (std::size_t i = 0; i < trace.size() && !judge.at_its_end(); ++i)
-    if (observed[i]) judge.step(i, trace[i].call, expected[i], *observed[i]);
+    if (observed[i].reply) judge.step(i, trace[i].call, expected[i], observed[i]);
   return std::move(judge).result();
 }
 

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <functional>
+#include <numeric>
 
 namespace kvproof::harness {
 namespace {
@@ -25,7 +27,8 @@ std::string shape_text(const Tensor* tensor) {
 
 bool same_shape(const Tensor* want, const Tensor* got) {
   if (want == nullptr || got == nullptr) return want == got;
-  return want->shape == got->shape && want->values.size() == got->values.size();
+  const std::size_t size = std::accumulate(want->shape.begin(), want->shape.end(), std::size_t{1}, std::multiplies{});
+  return want->shape == got->shape && got->values.size() == size;
 }
 
 Finding non_finite(const NumbersOfStep& numbers, const Place& at) {
@@ -52,6 +55,7 @@ void judge_numbers(const NumbersOfStep& numbers, const Tolerance& tolerance, Jud
   const Layout layout = logits ? logits_layout(want) : heads_layout(want);
   if (logits)
     if (const auto place = first_non_finite(layout, got)) judgement.findings.push_back(non_finite(numbers, *place));
+  if (want.values.empty()) return;  // the shape alone was asked for
   Comparison comparison = compare(layout, want, got, numbers.compared, numbers.noise, tolerance);
   if (logits) compare_distributions(layout, want, got, numbers.compared, numbers.noise, tolerance, comparison);
   if (comparison.worst > judgement.numbers.worst || !judgement.numbers.worst_place) judgement.worst_step = numbers.step;

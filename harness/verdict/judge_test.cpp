@@ -38,7 +38,7 @@ kh::Observations truth(const std::vector<kh::Expectation>& expected) {
   kh::Observations seen;
   for (const kh::Expectation& each : expected) {
     if (each.outcome.refusal) {
-      seen.emplace_back(*each.outcome.refusal);
+      seen.push_back({*each.outcome.refusal});
       continue;
     }
     kh::Answer answer;
@@ -48,9 +48,9 @@ kh::Observations truth(const std::vector<kh::Expectation>& expected) {
       answer.keys = each.numbers->keys;
       answer.values = each.numbers->values;
     }
-    seen.emplace_back(answer);
+    seen.push_back({answer});
   }
-  std::get<kh::Answer>(*seen[kGenerate]).ids = kvproof::Rows{};
+  std::get<kh::Answer>(*seen[kGenerate].reply).ids = kvproof::Rows{};
   return seen;
 }
 
@@ -69,12 +69,12 @@ kh::Judgement judged(const Bend& bend, const kh::Capabilities& capabilities = {}
     std::vector<std::uint8_t> mask(row.columns.size() + 1, 1);
     row.columns.push_back({ids[0].back(), row.columns.back().position + 1, std::make_shared<const std::vector<std::uint8_t>>(mask)});
   }
-  std::get<kh::Answer>(*seen[kGenerate]).ids = ids;
+  std::get<kh::Answer>(*seen[kGenerate].reply).ids = ids;
   bend(seen);
   return kh::judge(played, expected, seen, capabilities, {}, oracles());
 }
 
-kh::Answer& answer(kh::Observations& seen, std::size_t step) { return std::get<kh::Answer>(*seen[step]); }
+kh::Answer& answer(kh::Observations& seen, std::size_t step) { return std::get<kh::Answer>(*seen[step].reply); }
 
 /// Exactly one finding, of this kind at this step, whose message holds `words`.
 void require_one(const kh::Judgement& judgement, FindingKind kind, std::size_t step, std::string_view words) {
@@ -155,16 +155,16 @@ BOOST_AUTO_TEST_CASE(wrong_ids_are_a_finding) {
 }
 
 BOOST_AUTO_TEST_CASE(accepting_what_the_contract_refuses_is_a_finding) {
-  require_one(judged([](kh::Observations& seen) { seen[kRefused] = kh::Answer{}; }), FindingKind::accepts_misuse, kRefused, "expected mask_length");
+  require_one(judged([](kh::Observations& seen) { seen[kRefused].reply = kh::Answer{}; }), FindingKind::accepts_misuse, kRefused, "expected mask_length");
 }
 
 BOOST_AUTO_TEST_CASE(refusing_what_the_contract_allows_is_a_finding) {
-  require_one(judged([](kh::Observations& seen) { seen[kForward] = kh::Refusal{kh::Code::capacity, "full"}; }), FindingKind::refuses_valid, kForward,
+  require_one(judged([](kh::Observations& seen) { seen[kForward].reply = kh::Refusal{kh::Code::capacity, "full"}; }), FindingKind::refuses_valid, kForward,
               "refused as capacity (full)");
 }
 
 BOOST_AUTO_TEST_CASE(another_code_is_a_finding_unless_the_backend_has_none) {
-  const auto bend = [](kh::Code code) { return [code](kh::Observations& seen) { seen[kRefused] = kh::Refusal{code, "no"}; }; };
+  const auto bend = [](kh::Code code) { return [code](kh::Observations& seen) { seen[kRefused].reply = kh::Refusal{code, "no"}; }; };
   kh::Capabilities without_codes;
   without_codes.codes = false;
   require_one(judged(bend(kh::Code::mask_value)), FindingKind::wrong_code, kRefused, "refused as mask_value (no), expected mask_length");
@@ -175,8 +175,8 @@ BOOST_AUTO_TEST_CASE(another_code_is_a_finding_unless_the_backend_has_none) {
 
 BOOST_AUTO_TEST_CASE(a_breakdown_is_a_finding_and_what_was_not_played_is_not_judged) {
   const auto judgement = judged([](kh::Observations& seen) {
-    seen[kRead] = kh::Breakdown{"crashed", "signal 11"};
-    for (std::size_t step = kRead + 1; step < seen.size(); ++step) seen[step].reset();
+    seen[kRead].reply = kh::Breakdown{"crashed", "signal 11"};
+    for (std::size_t step = kRead + 1; step < seen.size(); ++step) seen[step].reply.reset();
   });
   require_one(judgement, FindingKind::broke_down, kRead, "crashed: signal 11");
   BOOST_TEST(judgement.checks == 4U);
@@ -184,9 +184,9 @@ BOOST_AUTO_TEST_CASE(a_breakdown_is_a_finding_and_what_was_not_played_is_not_jud
 
 BOOST_AUTO_TEST_CASE(nothing_is_judged_from_the_first_unsupported_step_on) {
   const auto judgement = judged([](kh::Observations& seen) {
-    seen[kForward] = kh::Unsupported{"no padding"};
-    seen[kLength] = kh::Refusal{kh::Code::unknown_cache, ""};
-    seen[kRead] = kh::Unsupported{"no read"};
+    seen[kForward].reply = kh::Unsupported{"no padding"};
+    seen[kLength].reply = kh::Refusal{kh::Code::unknown_cache, ""};
+    seen[kRead].reply = kh::Unsupported{"no read"};
   });
   BOOST_TEST(judgement.passed());
   BOOST_TEST(judgement.not_covered.value_or("") == "step 1: no padding");
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(findings_keep_the_order_of_their_steps) {
   const auto judgement = judged([](kh::Observations& seen) {
     answer(seen, kLength).length = 9;
     answer(seen, kForward).logits->values[5 * 32] += 1;
-    seen[kRefused] = kh::Answer{};
+    seen[kRefused].reply = kh::Answer{};
   });
   BOOST_REQUIRE(judgement.findings.size() == 3U);
   BOOST_TEST(judgement.findings[0].step == kForward);

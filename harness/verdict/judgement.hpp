@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ struct Judgement {
   Comparison numbers;
   std::size_t worst_step = 0;              ///< of numbers.worst
   std::size_t checks = 0;                  ///< refusals, lengths and shapes judged
+  std::vector<std::uint64_t> row_hashes;   ///< of each row of logits compared: its model, history and query; equal = the same row
   std::optional<std::string> not_covered;  ///< the step the backend answered with `unsupported`; nothing is judged from there on
 
   [[nodiscard]] bool passed() const noexcept { return findings.empty(); }
