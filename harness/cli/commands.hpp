@@ -5,6 +5,7 @@
 namespace kvproof::harness {
 
 /// One function per word of the command line. Errors: UsageError (64), NoBackend (2), DataError (3), Error (2).
+[[nodiscard]] ExitCode run_check(const Arguments& arguments);
 [[nodiscard]] ExitCode run_golden(const Arguments& arguments);
 [[nodiscard]] ExitCode run_golden_make(const Arguments& arguments);
 [[nodiscard]] ExitCode run_golden_diff(const Arguments& arguments);

@@ -19,7 +19,8 @@ struct Command {
   ExitCode (*run)(const Arguments&);
 };
 
-constexpr std::array<Command, 5> kCommands = {{
+constexpr std::array<Command, 6> kCommands = {{
+    {"check", "judge a backend law by law", run_check},
     {"golden", "verify, show, make or diff golden files", run_golden},
     {"replay", "play a trace file on a backend and judge it", run_replay},
     {"model", "make a model from a seed, or say what a folder holds", run_model},

@@ -15,7 +15,7 @@ namespace kh = kvproof::harness;
 
 kh::Step step(kh::Call call, std::size_t lane = 0) { return {std::move(call), std::nullopt, std::nullopt, lane}; }
 
-std::int64_t length_of(const std::optional<kh::Reply>& reply) { return std::get<kh::Answer>(reply.reply.value()).length.value(); }
+std::int64_t length_of(const kh::Observation& seen) { return std::get<kh::Answer>(seen.reply.value()).length.value(); }
 
 /// Writes down what it is asked; breaks down over `crop` in the way it was told.
 class Recorder : public kh::Backend {

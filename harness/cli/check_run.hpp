@@ -1,0 +1,68 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/laws/law.hpp"
+#include "harness/report/case_report.hpp"
+#include <memory>
+
+#include "harness/trace/trace_file.hpp"
+
+namespace kvproof::harness {
+
+/// What `kvproof check` was asked to do.
+struct CheckRequest {
+  std::function<std::unique_ptr<Backend>()> make_backend;  ///< each worker has its own
+  std::vector<const Law*> laws;
+  std::uint64_t seed = 1;
+  std::size_t traces = 80;                          ///< per law
+  std::optional<double> seconds;                    ///< as many traces as fit, instead
+  std::size_t jobs = 1;
+  bool fail_fast = false;
+  std::optional<std::filesystem::path> model;       ///< judged instead of the probe models
+  Tolerance tolerance;
+};
+
+/// One case of a law, played and judged.
+struct CheckedCase {
+  const Law* law = nullptr;
+  std::size_t index = 0;
+  LawCase made;
+  std::map<std::string, std::size_t> models;        ///< name -> number of the probe model
+  Judgement judgement;
+  double seconds = 0;
+  bool played = false;
+};
+
+/// The seed of a case: a hash of the global seed and the case's name.
+[[nodiscard]] std::uint64_t case_seed(std::uint64_t seed, const Law& law, std::size_t index);
+
+/// The models that cases are played on: the probe models, or the folder of the request.
+class CheckModels {
+ public:
+  explicit CheckModels(const CheckRequest& request);
+  CheckModels(const CheckModels&) = delete;
+  CheckModels& operator=(const CheckModels&) = delete;
+  ~CheckModels();
+
+  [[nodiscard]] std::map<std::string, std::size_t> choose(const Law& law, std::uint64_t seed) const;
+  [[nodiscard]] Oracles oracles(const std::map<std::string, std::size_t>& choice) const;
+  [[nodiscard]] const std::filesystem::path& folder(std::size_t model) const;
+  /// How a trace file's header names them.
+  [[nodiscard]] std::map<std::string, ModelSource> sources(const std::map<std::string, std::size_t>& choice) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Makes, plays and judges the cases of all laws. The result is in the order of laws and indices, whatever `jobs`.
+///
+/// Threads   `jobs` workers with a backend each; oracles and models are shared.
+/// Errors    NoBackend; everything a backend does wrong is in the judgements.
+[[nodiscard]] std::vector<CheckedCase> run_check(const CheckRequest& request, const CheckModels& models);
+
+}  // namespace kvproof::harness
