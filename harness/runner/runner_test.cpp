@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(the_next_steps_of_all_lanes_start_together_and_a_finished_l
   const auto seen = kh::play(backend, trace, "", {});
   BOOST_TEST((backend.rounds == std::vector<std::size_t>{3, 2, 1}));
   BOOST_TEST((backend.log == std::vector<std::string>{"begin ", "length in lane 0", "length in lane 1", "drop in lane 5", "reset in lane 0", "length in lane 1", "reset in lane 1"}));
-  for (const auto& reply : seen) BOOST_TEST(reply.has_value());
+  for (const auto& reply : seen) BOOST_TEST(reply.reply.has_value());
   BOOST_TEST(length_of(seen[2]) == 0);  // each answer lies at the place of its own step
   BOOST_TEST(length_of(seen[0]) == 1);
   BOOST_TEST(length_of(seen[5]) == 2);
