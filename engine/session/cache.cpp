@@ -14,6 +14,7 @@ std::size_t Cache::batch() const noexcept { return state_->kv->batch(); }
 std::size_t Cache::gone() const noexcept { return state_->kv->gone(); }
 std::size_t Cache::bytes_held() const noexcept { return state_->kv->bytes_held(); }
 const CacheOptions& Cache::options() const noexcept { return state_->options; }
+KvCache& Cache::storage() noexcept { return *state_->kv; }
 
 Cache Cache::clone() const {
   return Cache(std::make_unique<State>(State{state_->owner, state_->options, state_->kv->clone(), state_->mask}));

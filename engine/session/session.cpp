@@ -47,14 +47,6 @@ void resize_logits(const StepPlan& plan, std::size_t vocab_size, Logits& logits)
   logits.vocab_size = vocab_size;
 }
 
-void run_full_pass(const Model& model, const ForwardInput& input, Logits& logits) {
-  Scratch scratch;
-  plan_step(input, nullptr, scratch.plan);
-  reserve_step(model.config(), nullptr, nullptr, scratch);
-  resize_logits(scratch.plan, model.config().vocab_size, logits);
-  run_step(model, scratch.plan, nullptr, scratch.workspace, logits.values);
-}
-
 // A static cache takes its whole capacity at once, whatever the container's size: that number is checked by asking for it.
 void restore(const SavedCache& saved, KvCache& kv) {
   const auto refuse = [&](std::string_view why) {
@@ -71,7 +63,8 @@ void restore(const SavedCache& saved, KvCache& kv) {
 
 }  // namespace
 
-Session::Session(std::shared_ptr<const Model> model) : owner_(std::make_shared<const ModelIdentity>(std::move(model))) {}
+Session::Session(std::shared_ptr<const Model> model, PlanHook plan_hook)
+    : owner_(std::make_shared<const ModelIdentity>(std::move(model))), plan_hook_(std::move(plan_hook)) {}
 
 Session Session::open(const std::filesystem::path& folder) { return Session(Model::open(folder)); }
 
@@ -103,12 +96,22 @@ Logits Session::forward(Cache* cache, const ForwardInput& input) const {
   return logits;
 }
 
+void Session::run_full_pass(const ForwardInput& input, Logits& logits) const {
+  Scratch scratch;
+  plan_step(input, nullptr, scratch.plan);
+  if (plan_hook_) plan_hook_(scratch.plan, nullptr);
+  reserve_step(model().config(), nullptr, nullptr, scratch);
+  resize_logits(scratch.plan, model().config().vocab_size, logits);
+  run_step(model(), scratch.plan, nullptr, scratch.workspace, logits.values);
+}
+
 void Session::forward_into(Cache* cache, const ForwardInput& input, Logits& logits) const {
   check(cache, input);
-  if (cache == nullptr) return run_full_pass(model(), input, logits);
+  if (cache == nullptr) return run_full_pass(input, logits);
   Cache::State& state = *cache->state_;
   StepPlan& plan = state.scratch.plan;
   plan_step(input, state.kv.get(), plan);
+  if (plan_hook_) plan_hook_(plan, state.kv.get());
   reserve_step(model().config(), state.kv.get(), &state.mask, state.scratch);
   resize_logits(plan, model().config().vocab_size, logits);
   run_step(model(), plan, state.kv.get(), state.scratch.workspace, logits.values);

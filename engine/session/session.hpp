@@ -55,6 +55,7 @@ class Cache {
   void reset();
   [[nodiscard]] KvArrays read(std::int64_t layer) const;  ///< layer_range
   void poison(bool on) noexcept;                          ///< fills unused slots with NaN from now on
+  [[nodiscard]] KvCache& storage() noexcept;              ///< where keys and values lie; for diagnosis
   [[nodiscard]] std::vector<std::byte> save() const;      ///< a safetensors container (docs/saved_cache.md)
 
  private:
@@ -74,6 +75,10 @@ struct GenerateInput {
   std::function<void(std::span<const std::int64_t>)> on_token;  ///< called with the ids of each new column [B]
 };
 
+/// Changes a plan before it runs, for whoever breaks an engine on purpose: `cache` is null for a full pass. The batch, the number
+/// of new columns and which slots exist must stay.
+using PlanHook = std::function<void(StepPlan& plan, const KvCache* cache)>;
+
 /// The public face of the engine: checks a call against the contract, plans it, runs it.
 ///
 /// A call that breaks a rule throws Refused with the first code that applies (order of the table in docs/contract.md), before
@@ -83,7 +88,7 @@ class Session {
  public:
   /// Errors DataError as Weights::open.
   [[nodiscard]] static Session open(const std::filesystem::path& folder);
-  explicit Session(std::shared_ptr<const Model> model);
+  explicit Session(std::shared_ptr<const Model> model, PlanHook plan_hook = {});
 
   [[nodiscard]] const Model& model() const noexcept;
   [[nodiscard]] Cache make_cache(const CacheOptions& options) const;
@@ -102,7 +107,9 @@ class Session {
 
  private:
   void check(const Cache* cache, const ForwardInput& input) const;
+  void run_full_pass(const ForwardInput& input, Logits& logits) const;
   std::shared_ptr<const ModelIdentity> owner_;  // never null; shared with the caches, which thus keep the model alive
+  PlanHook plan_hook_;
 };
 
 /// Position ids that skip hidden columns: running sum of the mask minus 1, at least 0; the last `columns` of each row.

@@ -1,184 +1,15 @@
 #include "harness/backends/engine_backend.hpp"
 
-#include <fmt/format.h>
-
 #include <map>
+#include <optional>
 #include <thread>
-
-#include "engine/session/session.hpp"
 
 namespace kvproof::harness {
 namespace {
 
-Refusal refusal(Code code, std::string message) { return {code, std::move(message)}; }
-
-Refusal refusal_of(const Refused& refused) {
-  return {code_from_name(refusal_code_name(refused.code())).value_or(Code::other), refused.what()};
-}
-
-std::optional<CacheKind> kind_of(const std::string& name) {
-  if (name == "dynamic") return CacheKind::dynamic;
-  if (name == "static") return CacheKind::fixed;
-  if (name == "static_sliding_window") return CacheKind::sliding_window;
-  return std::nullopt;
-}
-
-std::optional<LogitsWanted> wanted_of(const std::string& name) {
-  if (name == "all") return LogitsWanted::all;
-  if (name == "last") return LogitsWanted::last;
-  if (name == "none") return LogitsWanted::none;
-  return std::nullopt;
-}
-
-Tensor widened(std::vector<std::size_t> shape, const std::vector<float>& values) { return {std::move(shape), {values.begin(), values.end()}}; }
-
-Answer holds(const Cache& cache) {
-  Answer answer;
-  answer.length = static_cast<std::int64_t>(cache.length());
-  return answer;
-}
-
-/// A cache and the session that made it.
-struct Owned {
-  const Session* session = nullptr;
-  Cache cache;
-};
-
-struct Saved {
-  const Session* session = nullptr;
-  std::vector<std::byte> bytes;
-};
-
-/// The caches and saved names of one lane. Names are this adapter's business; everything else is the session's.
-class Lane {
- public:
-  Lane(const std::map<std::string, Session>& sessions, bool poison) : sessions_(sessions), poison_(poison) {}
-
-  Reply call(const Call& call) {
-    try {
-      return std::visit([this](const auto& each) { return answer(each); }, call);
-    } catch (const Refused& refused) {
-      return refusal_of(refused);
-    }
-  }
-
- private:
-  Reply answer(const NewCache& call) {
-    if (caches_.contains(call.cache)) return refusal(Code::cache_exists, call.cache);
-    const auto kind = kind_of(call.kind);
-    if (!kind) return refusal(Code::bad_argument, "unknown kind " + call.kind);
-    const Session& session = sessions_.at(call.model.value_or("main"));
-    return keep(call.cache, {&session, session.make_cache({*kind, call.capacity, call.window})});
-  }
-
-  Reply answer(const Forward& call) {
-    Owned* owned = call.cache ? find(*call.cache) : nullptr;
-    if (call.cache && owned == nullptr) return unknown(*call.cache);
-    const Session& session = call.model || owned == nullptr ? sessions_.at(call.model.value_or("main")) : *owned->session;
-    if (owned != nullptr && &session != owned->session) return refusal(Code::model_mismatch, *call.cache);
-    const auto wanted = wanted_of(call.logits);
-    if (!wanted) return refusal(Code::bad_argument, "unknown logits " + call.logits);
-    const Logits logits = session.forward(owned != nullptr ? &owned->cache : nullptr,
-                                          {call.input_ids, call.attention_mask, call.position_ids, call.use_cache, *wanted});
-    Answer answer;
-    if (owned != nullptr) answer = holds(owned->cache);
-    if (*wanted != LogitsWanted::none) answer.logits = widened({logits.batch, logits.columns, logits.vocab_size}, logits.values);
-    return answer;
-  }
-
-  Reply answer(const Clone& call) {
-    const Owned* from = find(call.from);
-    if (from == nullptr) return unknown(call.from);
-    if (caches_.contains(call.cache)) return refusal(Code::cache_exists, call.cache);
-    return keep(call.cache, {from->session, from->cache.clone()});
-  }
-
-  Reply answer(const Crop& call) {
-    return with(call.cache, [&](Owned& owned) { owned.cache.crop(call.length); });
-  }
-  Reply answer(const Gather& call) {
-    return with(call.cache, [&](Owned& owned) { owned.cache.gather(call.rows); });
-  }
-  Reply answer(const Reset& call) {
-    return with(call.cache, [](Owned& owned) { owned.cache.reset(); });
-  }
-  Reply answer(const Length& call) {
-    return with(call.cache, [](Owned&) {});
-  }
-  Reply answer(const Save& call) {
-    return with(call.cache, [&](Owned& owned) { saved_[call.to] = {owned.session, owned.cache.save()}; });
-  }
-
-  Reply answer(const Drop& call) {
-    if (caches_.erase(call.cache) == 0) return unknown(call.cache);
-    return Answer{};
-  }
-
-  Reply answer(const Read& call) {
-    const Owned* owned = find(call.cache);
-    if (owned == nullptr) return unknown(call.cache);
-    const KvArrays arrays = owned->cache.read(call.layer);
-    const Config& config = owned->session->model().config();
-    const std::vector<std::size_t> shape{arrays.batch, config.n_head, arrays.columns, config.head_dim()};
-    Answer answer = holds(owned->cache);
-    answer.keys = widened(shape, arrays.keys);
-    answer.values = widened(shape, arrays.values);
-    return answer;
-  }
-
-  Reply answer(const Load& call) {
-    const auto saved = saved_.find(call.from);
-    if (saved == saved_.end()) return refusal(Code::name_unknown, call.from);
-    const Session& session = *saved->second.session;
-    Owned loaded{&session, session.load(saved->second.bytes)};
-    caches_.erase(call.cache);
-    return keep(call.cache, std::move(loaded));
-  }
-
-  Reply answer(const Generate& call) {
-    const auto kind = call.kind ? kind_of(*call.kind) : std::nullopt;
-    if (call.kind && !kind) return refusal(Code::bad_argument, "unknown kind " + *call.kind);
-    if (!call.kind && (call.capacity || call.window)) return refusal(Code::bad_argument, "capacity or window without kind");
-    GenerateInput input;
-    if (kind) input.cache = CacheOptions{*kind, call.capacity, call.window};
-    input.input_ids = call.input_ids;
-    input.attention_mask = call.attention_mask;
-    input.max_new_tokens = call.max_new_tokens;
-    input.eos_token_id = call.eos_token_id;
-    Answer answer;
-    answer.ids = sessions_.at(call.model.value_or("main")).generate(input);
-    return answer;
-  }
-
-  template <typename Act>
-  Reply with(const std::string& name, const Act& act) {
-    Owned* owned = find(name);
-    if (owned == nullptr) return unknown(name);
-    act(*owned);
-    return holds(owned->cache);
-  }
-
-  Reply keep(const std::string& name, Owned owned) {
-    owned.cache.poison(poison_);
-    return holds(caches_.emplace(name, std::move(owned)).first->second.cache);
-  }
-
-  Owned* find(const std::string& name) {
-    const auto found = caches_.find(name);
-    return found == caches_.end() ? nullptr : &found->second;
-  }
-
-  static Refusal unknown(const std::string& name) { return refusal(Code::unknown_cache, name); }
-
-  const std::map<std::string, Session>& sessions_;
-  bool poison_;
-  std::map<std::string, Owned> caches_;
-  std::map<std::string, Saved> saved_;
-};
-
 class EngineBackend : public Backend {
  public:
-  EngineBackend() {
+  explicit EngineBackend(FaultSource source) : source_(std::move(source)) {
     capabilities_.name = "engine";
     capabilities_.version = KVPROOF_VERSION;
     capabilities_.kinds = {"dynamic", "static", "static_sliding_window"};
@@ -190,45 +21,55 @@ class EngineBackend : public Backend {
 
   void open(const std::string& model, const std::filesystem::path& folder) override {
     lanes_.clear();
-    sessions_.insert_or_assign(model, Session::open(folder));
+    sessions_.insert_or_assign(model, Session(Model::open(folder), [this](StepPlan& plan, const KvCache* cache) {
+      if (fault_ && fault_->plan) fault_->plan(plan, cache);
+    }));
   }
 
   void begin(const std::string&, const RunOptions& options) override {
     lanes_.clear();
     poison_ = options.poison;
+    if (source_) fault_ = source_();
   }
 
-  Reply call(const Call& call, std::size_t lane) override { return lane_of(lane).call(call); }
+  Reply call(const Call& call, std::size_t lane) override { return pass_on(lane, call); }
 
   std::vector<Reply> together(std::span<const LaneCall> calls) override {
     for (const LaneCall& each : calls) (void)lane_of(each.lane);  // the map does not change while the threads run
     std::vector<Reply> replies(calls.size());
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < calls.size(); ++i)
-      threads.emplace_back([&, i] { replies[i] = answer(lanes_.at(calls[i].lane), *calls[i].call); });
+      threads.emplace_back([&, i] { replies[i] = guarded(calls[i].lane, *calls[i].call); });
     for (std::thread& thread : threads) thread.join();
     return replies;
   }
 
  private:
-  static Reply answer(Lane& lane, const Call& call) {
+  Reply pass_on(std::size_t number, const Call& call) {
+    EngineLane& lane = lane_of(number);
+    return fault_ && fault_->call ? fault_->call({lane, number}, call) : lane.call(call);
+  }
+
+  Reply guarded(std::size_t number, const Call& call) {
     try {
-      return lane.call(call);
+      return pass_on(number, call);
     } catch (const std::exception& error) {
       return Breakdown{"backend_threw", error.what()};
     }
   }
 
-  Lane& lane_of(std::size_t lane) { return lanes_.try_emplace(lane, sessions_, poison_).first->second; }
+  EngineLane& lane_of(std::size_t lane) { return lanes_.try_emplace(lane, sessions_, poison_).first->second; }
 
+  FaultSource source_;
+  std::optional<Fault> fault_;
   Capabilities capabilities_;
   std::map<std::string, Session> sessions_;
-  std::map<std::size_t, Lane> lanes_;
+  std::map<std::size_t, EngineLane> lanes_;
   bool poison_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_engine_backend() { return std::make_unique<EngineBackend>(); }
+std::unique_ptr<Backend> make_engine_backend(FaultSource fault) { return std::make_unique<EngineBackend>(std::move(fault)); }
 
 }  // namespace kvproof::harness

@@ -1,0 +1,103 @@
+#include <boost/test/unit_test.hpp>
+#include <set>
+
+#include "engine/base/seed.hpp"
+#include "harness/defects/catalogue.hpp"
+#include "harness/laws/probe_models.hpp"
+#include "harness/runner/model_folders.hpp"
+#include "harness/verdict/judge_case.hpp"
+
+// Each law is real: alone it catches the fault it stands for, and no law is wrong about an engine whose fault did not come into play.
+
+namespace kh = kvproof::harness;
+
+namespace {
+
+/// The probe models, opened once.
+class Bench {
+ public:
+  Bench() {
+    std::map<std::string, kh::ModelSource> sources;
+    for (const kh::ModelSource& source : kh::probe_models()) sources["probe" + std::to_string(sources.size())] = source;
+    folders_.emplace(sources, "");
+    for (const auto& [name, folder] : folders_->folders()) {
+      paths_.push_back(folder);
+      oracles_.push_back(kh::Oracle::open(folder));
+    }
+  }
+
+  kh::Judgement judge(const kh::Law& law, std::size_t index, kh::Backend& backend) const {
+    const std::uint64_t seed = kvproof::derived_seed(7, std::string(law.id) + std::to_string(index));
+    kh::Oracles oracles;
+    for (const auto& [name, model] : kh::probe_choice(seed, law.models)) {
+      backend.open(name, paths_[model]);
+      oracles[name] = oracles_[model];
+    }
+    const kh::LawCase made = law.generate({kh::facts_of(oracles), backend.capabilities(), seed, index});
+    return kh::judge_case({std::string(law.id), made.trace, made.options, law.judgement}, backend, oracles, {});
+  }
+
+ private:
+  std::optional<kh::ModelFolders> folders_;
+  std::vector<std::filesystem::path> paths_;
+  std::vector<std::shared_ptr<const kh::Oracle>> oracles_;
+};
+
+const Bench& bench() {
+  static const Bench kBench;
+  return kBench;
+}
+
+struct Trial {
+  kh::Fired fired = std::make_shared<std::atomic<std::size_t>>(0);
+  std::unique_ptr<kh::Backend> backend;
+  explicit Trial(const kh::KnownFault& fault) : backend(kh::make_engine_backend([this, &fault] { return fault.make(fired); })) {}
+};
+
+/// The first case of a law that catches the fault; nothing if none of `cases` does.
+std::optional<std::size_t> caught_by(const kh::Law& law, const kh::KnownFault& fault, std::size_t cases) {
+  Trial trial(fault);
+  for (std::size_t index = 0; index < cases; ++index)
+    if (!bench().judge(law, index, *trial.backend).passed()) return index;
+  return std::nullopt;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(law_faults)
+
+BOOST_AUTO_TEST_CASE(every_law_has_a_fault_that_it_stands_for) {
+  std::set<std::string_view> covered;
+  for (const kh::KnownFault& fault : kh::known_faults())
+    for (const std::string_view law : fault.laws) {
+      BOOST_TEST((kh::find_law(law) != nullptr), fault.name << " names an unknown law " << law);
+      covered.insert(law);
+    }
+  for (const kh::Law& law : kh::laws()) BOOST_TEST(covered.contains(law.id), law.id << " has no fault");
+}
+
+BOOST_AUTO_TEST_CASE(run_alone_each_law_catches_its_fault) {
+  for (const kh::KnownFault& fault : kh::known_faults())
+    for (const std::string_view id : fault.laws) {
+      const auto caught = caught_by(*kh::find_law(id), fault, 80);
+      BOOST_TEST(caught.has_value(), id << " does not catch " << fault.name);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_fault_that_did_not_come_into_play_fails_no_law) {
+  std::size_t untouched = 0;
+  for (const kh::KnownFault& fault : kh::known_faults()) {
+    Trial trial(fault);
+    for (const kh::Law& law : kh::laws())
+      for (std::size_t index = 0; index < 3; ++index) {
+        *trial.fired = 0;
+        const kh::Judgement judgement = bench().judge(law, index, *trial.backend);
+        if (*trial.fired != 0) continue;
+        ++untouched;
+        BOOST_TEST(judgement.passed(), law.id << " case " << index << " fails on " << fault.name << ": " << (judgement.passed() ? "" : judgement.findings.front().message));
+      }
+  }
+  BOOST_TEST(untouched > 1000U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
