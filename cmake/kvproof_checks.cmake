@@ -6,7 +6,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(kvproof_add_check name)
   cmake_parse_arguments(PARSE_ARGV 1 check "" "" "COMMAND")
   add_test(NAME ${name} COMMAND ${check_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 60 LABELS checks)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS checks)
 endfunction()
 
 kvproof_add_check(layers COMMAND ${Python3_EXECUTABLE} cmake/check_layers.py ${PROJECT_SOURCE_DIR})
