@@ -175,6 +175,19 @@ BOOST_AUTO_TEST_CASE(crop_keeps_the_present_mask_bits) {
   BOOST_TEST(refusal([&] { session().forward(&cache, call({{5}}, {{0, 0, 1}})); }) == "accepted");
 }
 
+BOOST_AUTO_TEST_CASE(what_was_hidden_in_columns_that_were_taken_back_is_forgotten) {
+  const auto without_mask = [](Cache& cache) { return refusal([&] { session().forward(&cache, call({{5, 6}})); }); };
+  for (const auto& options : all_kinds()) {
+    Cache cropped = session().make_cache(options), emptied = session().make_cache(options), reset = session().make_cache(options);
+    for (Cache* cache : {&cropped, &emptied, &reset}) session().forward(cache, call({{1, 2, 3}}, {{1, 0, 0}}));
+    cropped.crop(1);
+    emptied.crop(0);
+    reset.reset();
+    for (Cache* cache : {&cropped, &emptied, &reset})
+      for (int step = 0; step < 2; ++step) BOOST_TEST(without_mask(*cache) == "accepted");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_cache_accepts_any_batch_size) {
   for (const auto& options : all_kinds()) {
     Cache cache = session().make_cache(options);

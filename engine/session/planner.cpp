@@ -8,12 +8,10 @@ namespace {
 
 constexpr std::size_t kNoWindow = std::numeric_limits<std::size_t>::max();
 
-// The past columns that the call reads: [first, past). The new query at column `past` sees furthest back, to past - W + 1;
-// columns before `gone` are lost.
+// The past columns that the call reads: [first, past). The new query at column `past` sees furthest back, to past - W + 1; none of
+// those is lost, for a step keeps the last W columns and check_crop lets no crop end where one is missing.
 std::size_t first_past_column(const KvCache& cache, std::size_t window) {
-  const std::size_t past = cache.length();
-  const std::size_t seen = past >= window ? past + 1 - window : 0;
-  return std::min(std::max(cache.gone(), seen), past);
+  return cache.length() >= window ? cache.length() + 1 - window : 0;
 }
 
 void plan_tokens(const ForwardInput& input, StepPlan& plan) {
