@@ -17,7 +17,8 @@ struct CheckRun {
   std::uint64_t seed = 0;
   std::string backend;
   Tolerance tolerance;
-  bool times = true;  ///< false leaves every time out: then the same seed gives the same bytes
+  bool times = true;    ///< false leaves every time out: then the same seed gives the same bytes
+  std::string started;  ///< 2026-11-29T17:06:00, for formats that want it
 };
 
 /// What became of one law: all of its traces, summed up.

@@ -1,0 +1,156 @@
+#include "harness/report/junit.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <pugixml.hpp>
+#include <sstream>
+
+#include "harness/report/text.hpp"
+
+namespace kvproof::harness {
+namespace {
+
+using Laws = std::span<const LawReport>;
+
+constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+void attribute(pugi::xml_node node, const char* name, const std::string& value) { node.append_attribute(name).set_value(xml_text(value).c_str()); }
+
+void attribute(pugi::xml_node node, const char* name, std::size_t value) { attribute(node, name, fmt::format("{}", value)); }
+
+void seconds(pugi::xml_node node, const CheckRun& run, double value) { attribute(node, "time", fmt::format("{:.3f}", run.times ? value : 0.0)); }
+
+void property(pugi::xml_node properties, const std::string& name, const std::string& value) {
+  auto node = properties.append_child("property");
+  attribute(node, "name", name);
+  attribute(node, "value", value);
+}
+
+std::string number_text(const std::optional<double>& worst) { return worst ? fmt::format("{:.4g}", *worst) : "no numbers"; }
+
+/// The largest; a NaN is larger than any number.
+std::optional<double> worst_of(Laws laws) {
+  std::optional<double> worst;
+  for (const LawReport& law : laws)
+    if (law.worst && (!worst || !(*law.worst <= *worst))) worst = law.worst;
+  return worst;
+}
+
+void add_properties(pugi::xml_node suite, const CheckRun& run, Laws laws) {
+  auto properties = suite.append_child("properties");
+  property(properties, "seed", fmt::format("{}", run.seed));
+  property(properties, "backend", run.backend);
+  property(properties, "tolerance", tolerance_text(run.tolerance));
+  property(properties, "worst", number_text(worst_of(laws)));
+  for (const LawReport& law : laws) {
+    property(properties, law.law + ".traces", fmt::format("{}", law.traces));
+    property(properties, law.law + ".rows", fmt::format("{}", law.rows));
+    property(properties, law.law + ".worst", number_text(law.worst));
+    for (const auto& [reason, count] : law.not_covered) property(properties, law.law + ".not_covered", fmt::format("{} traces: {}", count, reason));
+  }
+}
+
+std::string reasons_text(const LawReport& law) {
+  std::string text;
+  for (const auto& [reason, count] : law.not_covered) text += fmt::format("{}{} traces: {}", text.empty() ? "" : "; ", count, reason);
+  return text;
+}
+
+void add_failure(pugi::xml_node testcase, const LawReport& law) {
+  auto failure = testcase.append_child("failure");
+  std::string type = "fail", message = fmt::format("{} traces fail", law.failed), text;
+  for (const CaseReport& report : law.failures) text += case_text(report);
+  if (!law.failures.empty() && !law.failures.front().judgement.findings.empty()) {
+    const Finding& first = law.failures.front().judgement.findings.front();
+    type = finding_name(first.kind);
+    message = fmt::format("{} step {}: {}", law.failures.front().name, first.step, first.message);
+  }
+  attribute(failure, "message", message);
+  attribute(failure, "type", type);
+  failure.text().set(xml_text(text.empty() ? message : text).c_str());
+}
+
+void add_testcase(pugi::xml_node suite, const CheckRun& run, const LawReport& law) {
+  auto testcase = suite.append_child("testcase");
+  attribute(testcase, "name", law.law);
+  attribute(testcase, "classname", "kvproof." + std::string(family_of(law.law)));
+  seconds(testcase, run, law.seconds);
+  switch (verdict_of(law)) {
+    case CaseVerdict::pass: return;
+    case CaseVerdict::not_covered: return attribute(testcase.append_child("skipped"), "message", "not covered: " + reasons_text(law));
+    case CaseVerdict::fail: return add_failure(testcase, law);
+    case CaseVerdict::nothing_compared:
+    case CaseVerdict::corrupt:
+    case CaseVerdict::no_verdict: break;
+  }
+  auto error = testcase.append_child("error");
+  attribute(error, "message", "nothing was compared");
+  attribute(error, "type", "nothing_compared");
+}
+
+std::size_t count(Laws laws, CaseVerdict verdict) {
+  std::size_t n = 0;
+  for (const LawReport& law : laws) n += verdict_of(law) == verdict ? 1 : 0;
+  return n;
+}
+
+void add_suite(pugi::xml_node root, const CheckRun& run, std::size_t id, Laws laws) {
+  auto suite = root.append_child("testsuite");
+  double time = 0;
+  for (const LawReport& law : laws) time += law.seconds;
+  attribute(suite, "name", std::string(family_of(laws.front().law)));
+  attribute(suite, "id", id);
+  attribute(suite, "package", "kvproof");
+  attribute(suite, "timestamp", run.times && !run.started.empty() ? run.started : "1970-01-01T00:00:00");
+  attribute(suite, "hostname", "localhost");  // wanted by the format; a report does not depend on the machine's name
+  attribute(suite, "tests", laws.size());
+  attribute(suite, "failures", count(laws, CaseVerdict::fail));
+  attribute(suite, "errors", count(laws, CaseVerdict::nothing_compared));
+  attribute(suite, "skipped", count(laws, CaseVerdict::not_covered));
+  seconds(suite, run, time);
+  add_properties(suite, run, laws);
+  for (const LawReport& law : laws) add_testcase(suite, run, law);
+  suite.append_child("system-out");
+  suite.append_child("system-err");
+}
+
+/// U+FFFE and U+FFFF, which are UTF-8 and still no characters of XML.
+bool is_noncharacter(const std::string& text, std::size_t at) { return text.compare(at, 2, "\xEF\xBF") == 0 && static_cast<unsigned char>(text[at + 2]) >= 0xBE; }
+
+}  // namespace
+
+std::string xml_text(const std::string& text) {
+  const auto valid = nlohmann::json::parse(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
+  std::string clean;
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(valid[i]);
+    if (is_noncharacter(valid, i)) {
+      clean += kReplacement;
+      i += 2;
+    } else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
+      clean += kReplacement;
+    } else {
+      clean += valid[i];
+    }
+  }
+  return clean;
+}
+
+std::string junit_xml(const CheckRun& run, Laws laws) {
+  pugi::xml_document document;
+  auto declaration = document.append_child(pugi::node_declaration);
+  attribute(declaration, "version", "1.0");
+  attribute(declaration, "encoding", "UTF-8");
+  auto root = document.append_child("testsuites");
+  std::size_t suites = 0;
+  for (std::size_t from = 0, to = 0; from < laws.size(); from = to) {  // laws of one family stand together
+    while (to < laws.size() && family_of(laws[to].law) == family_of(laws[from].law)) ++to;
+    add_suite(root, run, suites++, laws.subspan(from, to - from));
+  }
+  std::ostringstream text;
+  document.save(text, "  ");
+  return text.str();
+}
+
+}  // namespace kvproof::harness
