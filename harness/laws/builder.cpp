@@ -49,6 +49,7 @@ Rows TraceBuilder::tokens(std::size_t rows, std::size_t columns, const std::stri
 
 Outcome TraceBuilder::add(Call call, std::size_t lane) {
   Outcome outcome = world_.apply(call);
+  if (const auto name = cache_of(call); name && lane != 0) elsewhere_.insert(std::string(*name));
   trace_.push_back({call, std::nullopt, std::nullopt, lane});
   if (!probing_ && lane == 0) add_probes(call, outcome);
   return outcome;
@@ -139,13 +140,14 @@ void TraceBuilder::read_all(const std::string& cache) {
 }
 
 void TraceBuilder::add_probes(const Call& call, const Outcome& outcome) {
-  if (outcome.refusal || (writes(call) && world_.caches().size() > 1)) probe_all();
+  if (outcome.refusal || (writes(call) && world_.caches().size() > 1 + elsewhere_.size())) probe_all();
 }
 
 void TraceBuilder::probe_all() {
   probing_ = true;
   std::vector<std::string> live;
-  for (const auto& [name, held] : world_.caches()) live.push_back(name);
+  for (const auto& [name, held] : world_.caches())
+    if (!elsewhere_.contains(name)) live.push_back(name);
   for (const std::string& name : live) probe(name);
   probing_ = false;
 }

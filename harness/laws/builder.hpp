@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,7 @@ class TraceBuilder {
   const LawContext& context_;
   World world_;
   Trace trace_;
+  std::set<std::string> elsewhere_;  ///< caches of other lanes: lane 0 does not know them
   std::size_t made_ = 0;
   bool probing_ = false;
 };
