@@ -5,6 +5,8 @@
 #include <charconv>
 #include <limits>
 
+#include "harness/defects/catalogue.hpp"
+
 namespace kvproof::harness {
 namespace {
 
@@ -25,10 +27,23 @@ std::size_t parse_restarts(const std::string& text) {
   return static_cast<std::size_t>(value);
 }
 
+constexpr std::string_view kFaultPrefix = "fault:";
+
+/// The embedded engine with a known fault: to see what a failure looks like, and that a check finds it.
+std::unique_ptr<Backend> faulty_engine(const std::string& name) {
+  const KnownFault* fault = find_fault(name);
+  if (fault == nullptr) {
+    std::string names;
+    for (const KnownFault& known : known_faults()) names += (names.empty() ? "" : ", ") + std::string(known.name);
+    throw NoBackend({"--backend", fmt::format("\"{}{}\" names no fault", kFaultPrefix, name), "one of " + names, ""});
+  }
+  return make_engine_backend([fault] { return fault->make(std::make_shared<std::atomic<std::size_t>>(0)); });
+}
+
 }  // namespace
 
 void add_backend_options(OptionTable& table, const char* standard) {
-  table.add_options()("backend", po::value<std::string>()->default_value(standard), "engine, oracle, or exec:COMMAND")(
+  table.add_options()("backend", po::value<std::string>()->default_value(standard), "engine, oracle, fault:NAME, or exec:COMMAND")(
       "timeout", po::value<std::string>()->default_value("60"), "seconds for one whole reply of an exec: backend")(
       "max-restarts", po::value<std::string>()->default_value("100"), "how often an exec: backend that broke down is started again");
 }
@@ -37,7 +52,8 @@ std::unique_ptr<Backend> backend_from(const OptionValues& values) {
   BackendLimits limits;
   limits.timeout = parse_seconds(values["timeout"].as<std::string>());
   limits.max_restarts = parse_restarts(values["max-restarts"].as<std::string>());
-  return make_backend(values["backend"].as<std::string>(), limits);
+  const auto& spec = values["backend"].as<std::string>();
+  return spec.starts_with(kFaultPrefix) ? faulty_engine(spec.substr(kFaultPrefix.size())) : make_backend(spec, limits);
 }
 
 std::string backend_arguments(const OptionValues& values) {

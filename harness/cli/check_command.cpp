@@ -3,18 +3,23 @@
 #include <algorithm>
 #include <iostream>
 #include <thread>
-#include <unordered_set>
 
+#include "engine/safetensors/writer.hpp"
 #include "harness/cli/backend_options.hpp"
+#include "harness/cli/check_report.hpp"
 #include "harness/cli/check_run.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/report/text.hpp"
-#include "harness/trace/trace_file.hpp"
+#include "harness/report/junit.hpp"
+#include "harness/report/law_table.hpp"
 
 namespace kvproof::harness {
 namespace {
 
 namespace po = boost::program_options;
+
+constexpr std::size_t kTraces = 100;         // per law
+constexpr std::size_t kTracesPerRound = 10;  // with a time limit
+constexpr double kSecondsOnAModel = 100;
 
 /// `*` stands for any run of characters.
 bool matches(std::string_view pattern, std::string_view text) {
@@ -57,36 +62,50 @@ std::size_t whole(const OptionValues& values, const char* name) {
   return static_cast<std::size_t>(value);
 }
 
-void print_summary(const CheckRequest& request, const std::vector<CheckedCase>& cases) {
-  std::unordered_set<std::uint64_t> all;
-  std::size_t traces = 0, failed = 0;
-  for (const Law* law : request.laws) {
-    std::unordered_set<std::uint64_t> rows;
-    std::size_t played = 0, missing = 0, wrong = 0;
-    double worst = 0, seconds = 0;
-    const CheckedCase* first = nullptr;
-    for (const CheckedCase& each : cases) {
-      if (each.law != law || !each.played) continue;
-      ++played;
-      if (each.judgement.not_covered) ++missing;
-      if (!each.judgement.passed()) {
-        ++wrong;
-        if (first == nullptr) first = &each;
-      }
-      worst = std::max(worst, each.judgement.numbers.worst);
-      seconds += each.seconds;
-      rows.insert(each.judgement.row_hashes.begin(), each.judgement.row_hashes.end());
-    }
-    all.insert(rows.begin(), rows.end());
-    traces += played;
-    failed += wrong;
-    std::cout << fmt::format("{:<24} {:>5} {:>7} {:>9.3g} {:>6.2f}s {}{}\n", law->id, played, rows.size(), worst, seconds, wrong != 0 ? "FAIL" : "ok", missing != 0 ? fmt::format(" ({} not covered)", missing) : "");
-    if (first != nullptr) {
-      const Finding& finding = first->judgement.findings.front();
-      std::cout << fmt::format("   {} of {}; case {}: {} at step {}: {}\n", wrong, played, first->index, finding_name(finding.kind), finding.step, finding.message);
-    }
+CheckRequest request_from(const OptionValues& values) {
+  CheckRequest request;
+  request.laws = selected_laws(values);
+  request.make_backend = [&values] { return backend_from(values); };
+  request.seed = static_cast<std::uint64_t>(parse_integer(values["seed"].as<std::string>(), "--seed"));
+  request.tolerance = tolerance_from(values, {});
+  request.fail_fast = values.count("fail-fast") != 0;
+  request.coverage = values.count("coverage") != 0;
+  const bool in_process = !values["backend"].as<std::string>().starts_with("exec:");
+  request.jobs = values.count("jobs") != 0 ? whole(values, "jobs") : in_process ? std::max(1U, std::thread::hardware_concurrency()) : 1;
+  if (values.count("model") != 0) request.model = values["model"].as<std::string>();
+  if (values.count("seconds") != 0) request.seconds = static_cast<double>(whole(values, "seconds"));
+  else if (request.model && values.count("traces") == 0) request.seconds = kSecondsOnAModel;
+  request.traces = values.count("traces") != 0 ? whole(values, "traces") : request.seconds ? kTracesPerRound : kTraces;
+  return request;
+}
+
+enum class ReportKind { text, jsonl, junit };
+
+struct ReportChoice {
+  ReportKind kind = ReportKind::text;
+  std::string file;  ///< of junit=FILE
+};
+
+ReportChoice report_from(const OptionValues& values) {
+  const auto& word = values["report"].as<std::string>();
+  if (word == "text") return {};
+  if (word == "jsonl") return {ReportKind::jsonl, ""};
+  if (word == "junit") return {ReportKind::junit, ""};
+  if (word.starts_with("junit=") && word.size() > 6) return {ReportKind::junit, word.substr(6)};
+  throw UsageError({"kvproof check", fmt::format("--report is \"{}\"", word), "text, jsonl, junit or junit=FILE", ""});
+}
+
+void write_report(const ReportChoice& choice, const CheckRequest& request, const std::vector<LawReport>& laws, std::size_t rows, const CheckReportOptions& options) {
+  const CheckRun run{.seed = request.seed, .backend = options.backend, .tolerance = request.tolerance};
+  if (choice.kind == ReportKind::jsonl)
+    for (const LawReport& law : laws) std::cout << law_jsonl(run, law);
+  if (choice.kind == ReportKind::junit && choice.file.empty()) std::cout << junit_xml(run, laws);
+  if (choice.kind == ReportKind::junit && !choice.file.empty()) {
+    const std::string xml = junit_xml(run, laws);
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(xml));
+    write_file_atomically(choice.file, std::span(&bytes, 1));
   }
-  std::cout << fmt::format("{} traces, {} distinct rows, {} failed\n", traces, all.size(), failed);
+  if (choice.kind == ReportKind::text || !choice.file.empty()) std::cout << check_text(request, laws, rows, options);
 }
 
 }  // namespace
@@ -95,9 +114,13 @@ ExitCode run_check(const Arguments& arguments) {
   OptionTable table("options");
   add_backend_options(table);
   table.add_options()("model", po::value<std::string>(), "judge on this model folder instead of the probe models")(
-      "only", po::value<std::vector<std::string>>(), "laws to check, with *")("skip", po::value<std::vector<std::string>>(), "laws to leave out, with *")(
-      "seed", po::value<std::string>()->default_value("1"), "seed of all cases")("traces", po::value<std::string>()->default_value("80"), "cases per law")(
-      "jobs,j", po::value<std::string>(), "workers (default: the processors)")("list", "name the laws and stop")("fail-fast", "stop at the first failure");
+      "only", po::value<std::vector<std::string>>(), "laws to check, with *; several times for more")("skip", po::value<std::vector<std::string>>(), "laws to leave out, with *")(
+      "seed", po::value<std::string>()->default_value("1"), "seed of all cases")("traces", po::value<std::string>(), "cases per law (default: 100)")(
+      "seconds", po::value<std::string>(), "as many cases as fit, instead (default with --model: 100)")(
+      "jobs,j", po::value<std::string>(), "workers (default: the processors; 1 for exec:)")("list", "name the laws and stop")(
+      "coverage", "say how often each situation occurred")("fail-fast", "stop at the first failure")(
+      "failures", po::value<std::string>()->default_value("kvproof-failures"), "folder for failing traces")(
+      "report", po::value<std::string>()->default_value("text"), "text, jsonl, junit, or junit=FILE beside the text");
   add_tolerance_options(table);
   const auto values = parse_options({"check", "", "[--backend SPEC]"}, table, arguments);
   if (!values) return kExpected;
@@ -105,20 +128,16 @@ ExitCode run_check(const Arguments& arguments) {
     for (const Law& law : laws()) std::cout << fmt::format("{:<24} {}\n", law.id, law.statement);
     return kExpected;
   }
-  CheckRequest request;
-  request.make_backend = [&] { return backend_from(*values); };
-  request.laws = selected_laws(*values);
-  request.seed = static_cast<std::uint64_t>(parse_integer((*values)["seed"].as<std::string>(), "--seed"));
-  request.traces = whole(*values, "traces");
-  request.jobs = values->count("jobs") != 0 ? whole(*values, "jobs") : std::max(1U, std::thread::hardware_concurrency());
-  request.fail_fast = values->count("fail-fast") != 0;
-  if (values->count("model") != 0) request.model = (*values)["model"].as<std::string>();
-  request.tolerance = tolerance_from(*values, {});
+  const ReportChoice choice = report_from(*values);
+  const CheckRequest request = request_from(*values);
+  CheckReportOptions options{.backend = (*values)["backend"].as<std::string>(), .replay_arguments = backend_arguments(*values) + tolerance_arguments(*values)};
+  options.failures = (*values)["failures"].as<std::string>();
   const CheckModels models(request);
   const std::vector<CheckedCase> cases = run_check(request, models);
-  print_summary(request, cases);
-  const bool failed = std::ranges::any_of(cases, [](const CheckedCase& each) { return !each.judgement.passed(); });
-  return failed ? kViolations : kExpected;
+  const std::vector<LawReport> reports = law_reports(request, models, cases, options);
+  if (request.coverage) std::cout << coverage_text(request, cases);
+  write_report(choice, request, reports, distinct_rows(cases), options);
+  return code_of(reports);
 }
 
 }  // namespace kvproof::harness

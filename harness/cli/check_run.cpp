@@ -21,6 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kRowsOnAModel = 2;  // a row of a real checkpoint costs the oracle a tenth of a second a column
+
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// A line that overwrites itself, on terminals only.
@@ -42,8 +44,8 @@ class Progress {
 /// What the workers share: the next case to take, and when to stop.
 class Queue {
  public:
-  Queue(const CheckRequest& request, std::vector<CheckedCase>& cases)
-      : request_(request), cases_(cases), order_(cases.size()), progress_(cases.size()) {
+  Queue(const CheckRequest& request, std::vector<CheckedCase>& cases, Clock::time_point start)
+      : request_(request), cases_(cases), order_(cases.size()), progress_(cases.size()), start_(start) {
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
     // Cases of one model follow each other: a backend opens a model once per run of them. With a time limit all laws advance together.
     if (request.seconds) std::ranges::stable_sort(order_, {}, [&](std::size_t i) { return cases[i].index; });
@@ -80,7 +82,7 @@ class Queue {
   std::size_t next_ = 0;
   std::atomic<bool> stopped_ = false;
   std::exception_ptr error_;
-  Clock::time_point start_ = Clock::now();
+  Clock::time_point start_;
 };
 
 /// One worker: a backend of its own, with the models of the case at hand open.
@@ -92,14 +94,34 @@ class Worker {
     const auto start = Clock::now();
     open(each.models);
     const std::uint64_t seed = case_seed(request_.seed, *each.law, each.index);
-    each.made = each.law->generate({facts_of(oracles_), backend_->capabilities(), seed, each.index});
-    const std::string name = fmt::format("{}/{}", each.law->id, each.index);
-    each.judgement = judge_case({name, each.made.trace, each.made.options, each.law->judgement}, *backend_, oracles_, request_.tolerance);
+    const auto facts = facts_of(oracles_);
+    Capabilities capabilities = backend_->capabilities();
+    if (request_.model) capabilities.max_batch = std::min(capabilities.max_batch.value_or(kRowsOnAModel), kRowsOnAModel);
+    each.made = each.law->generate({facts, capabilities, seed, each.index});
+    if (work_of(each.made.trace) > kMostWork) each.judgement.not_covered = "too long for a model of this size";
+    else judge(each, facts);
     each.seconds = since(start);
     each.played = true;
+    if (each.judgement.passed()) each.made = {};  // only a failing trace is shown again
   }
 
  private:
+  void judge(CheckedCase& each, const std::map<std::string, ModelFacts>& facts) {
+    const std::string name = fmt::format("{}/{}", each.law->id, each.index);
+    each.judgement = judge_case({name, each.made.trace, each.made.options, each.law->judgement}, *backend_, oracles_, request_.tolerance);
+    if (request_.coverage && !each.judgement.not_covered) each.situations = situations_of(each.made.trace, facts, each.made.options);
+  }
+
+  /// Columns fed times the weights they meet.
+  double work_of(const Trace& trace) const {
+    double columns = 0;
+    for (const Step& step : trace)
+      if (const auto* forward = std::get_if<Forward>(&step.call))
+        for (const auto& row : forward->input_ids) columns += static_cast<double>(row.size());
+    const Config& c = oracles_.at("main")->weights().config();
+    return columns * static_cast<double>(c.n_layer * c.n_embd * (4 * c.n_embd + 2 * c.n_inner) + c.vocab_size * c.n_embd);
+  }
+
   void open(const std::map<std::string, std::size_t>& choice) {
     for (const auto& [name, model] : choice) {
       const auto known = open_.find(name);
@@ -183,22 +205,46 @@ std::map<std::string, ModelSource> CheckModels::sources(const std::map<std::stri
 
 std::uint64_t case_seed(std::uint64_t seed, const Law& law, std::size_t index) { return derived_seed(seed, fmt::format("{}/{}", law.id, index)); }
 
-std::vector<CheckedCase> run_check(const CheckRequest& request, const CheckModels& models) {
+namespace {
+
+/// Cases first .. first + count - 1 of each law.
+std::vector<CheckedCase> cases_of(const CheckRequest& request, const CheckModels& models, std::size_t first, std::size_t count) {
   std::vector<CheckedCase> cases;
   for (const Law* law : request.laws)
-    for (std::size_t index = 0; index < request.traces; ++index) {
+    for (std::size_t index = first; index < first + count; ++index) {
       CheckedCase each;
       each.law = law;
       each.index = index;
       each.models = models.choose(*law, case_seed(request.seed, *law, index));
       cases.push_back(std::move(each));
     }
-  Queue queue(request, cases);
+  return cases;
+}
+
+bool any_failed(const std::vector<CheckedCase>& cases) {
+  return std::ranges::any_of(cases, [](const CheckedCase& each) { return !each.judgement.passed(); });
+}
+
+void run_cases(const CheckRequest& request, const CheckModels& models, std::vector<CheckedCase>& cases, Clock::time_point start) {
+  Queue queue(request, cases, start);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < request.jobs; ++i) threads.emplace_back(work, std::cref(request), std::cref(models), std::ref(queue));
   for (std::thread& thread : threads) thread.join();
   queue.rethrow();
-  return cases;
+}
+
+}  // namespace
+
+std::vector<CheckedCase> run_check(const CheckRequest& request, const CheckModels& models) {
+  const auto start = Clock::now();
+  std::vector<CheckedCase> all;
+  for (std::size_t first = 0; first == 0 || (request.seconds && since(start) < *request.seconds); first += request.traces) {
+    std::vector<CheckedCase> cases = cases_of(request, models, first, request.traces);
+    run_cases(request, models, cases, start);
+    std::ranges::move(cases, std::back_inserter(all));
+    if (!request.seconds || (request.fail_fast && any_failed(all))) break;
+  }
+  return all;
 }
 
 }  // namespace kvproof::harness

@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "harness/laws/law.hpp"
+#include "harness/laws/situations.hpp"
 #include "harness/report/case_report.hpp"
 #include <memory>
 
 #include "harness/trace/trace_file.hpp"
 
 namespace kvproof::harness {
+
+/// A trace longer than this many weights' worth of products is not played: it would take minutes on a real checkpoint.
+inline constexpr double kMostWork = 1.2e10;
 
 /// What `kvproof check` was asked to do.
 struct CheckRequest {
@@ -22,6 +26,7 @@ struct CheckRequest {
   std::optional<double> seconds;                    ///< as many traces as fit, instead
   std::size_t jobs = 1;
   bool fail_fast = false;
+  bool coverage = false;
   std::optional<std::filesystem::path> model;       ///< judged instead of the probe models
   Tolerance tolerance;
 };
@@ -33,6 +38,7 @@ struct CheckedCase {
   LawCase made;
   std::map<std::string, std::size_t> models;        ///< name -> number of the probe model
   Judgement judgement;
+  Situations situations;                            ///< if coverage was asked for
   double seconds = 0;
   bool played = false;
 };

@@ -6,7 +6,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
 #include "harness/cli/program.hpp"
-#include "harness/laws/law.hpp"
+#include "harness/cli/shrinking.hpp"
 #include "harness/runner/model_folders.hpp"
 #include "harness/verdict/judge_case.hpp"
 
@@ -14,12 +14,6 @@ namespace kvproof::harness {
 namespace {
 
 namespace po = boost::program_options;
-
-LawJudgement judgement_of(const TraceFile& file, const std::string& path) {
-  if (!file.run.law) return kEveryJudgement;
-  if (const Law* law = find_law(*file.run.law)) return law->judgement;
-  throw DataError({path + ": run", fmt::format("unknown law \"{}\"", *file.run.law), "a law of docs/contract.md", ""});
-}
 
 CaseReport replay(const std::string& path, Backend& backend, const OptionValues& values) {
   const std::string spec = values["backend"].as<std::string>();

@@ -152,13 +152,18 @@ void add(Matrix<Real>& x, const Matrix<Real>& y) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
 }
 
+/// Logits of one column. Tokens go in blocks so that the sums, each in index order, run side by side.
 template <typename Real>
 std::vector<Real> vocabulary_product(const OracleModel& model, const Real* hidden) {
-  std::vector<Real> logits(model.config.vocab_size);
-  for (std::size_t v = 0; v < logits.size(); ++v) {
-    Real sum = 0;
-    for (std::size_t i = 0; i < model.config.n_embd; ++i) sum += hidden[i] * Real(model.lm_head[v * model.config.n_embd + i]);
-    logits[v] = sum;
+  constexpr std::size_t kBlock = 8;
+  const std::size_t width = model.config.n_embd, vocab_size = model.config.vocab_size;
+  std::vector<Real> logits(vocab_size);
+  for (std::size_t start = 0; start < vocab_size; start += kBlock) {
+    const std::size_t count = std::min(kBlock, vocab_size - start);
+    Real sums[kBlock] = {};
+    for (std::size_t i = 0; i < width; ++i)
+      for (std::size_t k = 0; k < count; ++k) sums[k] += hidden[i] * Real(model.lm_head[(start + k) * width + i]);
+    std::copy_n(sums, count, logits.begin() + static_cast<std::ptrdiff_t>(start));
   }
   return logits;
 }
