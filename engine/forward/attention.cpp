@@ -19,12 +19,13 @@ class HeadOfBlock {
               std::span<float> scores) noexcept
       : plan_(plan), input_(input), block_(block), runs_(runs), scores_(scores.data()) {
     for (const KeyRun& run : runs) columns_ += run.count;
+    stride_ = score_stride(columns_);
   }
 
   void attend(std::size_t head, float* out, std::size_t out_stride) noexcept {
     head_ = head;
     score_all();
-    for (std::size_t query = 0; query < block_.count; ++query) kernels::softmax({scores_ + query * columns_, columns_});
+    for (std::size_t query = 0; query < block_.count; ++query) kernels::softmax({scores_ + query * stride_, columns_});
     add_values(out, out_stride);
   }
 
@@ -59,7 +60,7 @@ class HeadOfBlock {
   void score_all() noexcept {
     std::size_t column = 0;
     for (const KeyRun& run : runs_) {
-      const kernels::Matrix to{scores_ + column, block_.count, run.count, columns_};
+      const kernels::Matrix to{scores_ + column, block_.count, run.count, stride_};
       kernels::multiply_transposed(queries(), stored(run, 1), input_.scale, to);
       if (!run.seen_by_all) forget_unseen(run, to);
       column += run.count;
@@ -77,7 +78,7 @@ class HeadOfBlock {
     for (std::size_t query = 0; query < to.rows; ++query) std::fill_n(to.data + query * to.stride, to.columns, 0.0F);
     std::size_t column = 0;
     for (const KeyRun& run : runs_) {
-      const kernels::ConstMatrix weights{scores_ + column, block_.count, run.count, columns_};
+      const kernels::ConstMatrix weights{scores_ + column, block_.count, run.count, stride_};
       if (run.seen_by_all)
         kernels::multiply(weights, stored(run, 2), to, kernels::Into::add);
       else
@@ -99,8 +100,9 @@ class HeadOfBlock {
   const AttentionInput& input_;
   const QueryBlock& block_;
   std::span<const KeyRun> runs_;
-  float* scores_;            // [block.count, columns_]
+  float* scores_;            // [block.count, stride_]
   std::size_t columns_ = 0;  // keys of all runs
+  std::size_t stride_ = 0;
   std::size_t head_ = 0;
 };
 
@@ -114,7 +116,7 @@ void attend(const StepPlan& plan, const AttentionInput& input, Workspace& worksp
     for (std::size_t first = input.first_query; first < plan.new_columns; first += kQueryBlock) {
       const QueryBlock block{row, first, std::min(kQueryBlock, plan.new_columns - first)};
       find_key_runs(plan, block, workspace.runs);
-      HeadOfBlock heads(plan, input, block, workspace.runs, workspace.scores.first(block.count * keys));
+      HeadOfBlock heads(plan, input, block, workspace.runs, workspace.scores.first(block.count * score_stride(keys)));
       float* out = attended.data() + (row * queries + first - input.first_query) * embedding;
       for (std::size_t head = 0; head < input.shape.n_head; ++head)
         heads.attend(head, out + head * input.shape.head_dim, embedding);

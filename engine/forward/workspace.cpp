@@ -7,6 +7,7 @@
 
 #include "engine/base/checked_size.hpp"
 #include "engine/base/error.hpp"
+#include "engine/kernels/kernels.hpp"
 
 namespace kvproof {
 namespace {
@@ -22,6 +23,8 @@ std::size_t product(std::size_t rows, std::size_t columns) {
 
 }  // namespace
 
+std::size_t score_stride(std::size_t keys) noexcept { return (keys + kernels::kPadding - 1) / kernels::kPadding * kernels::kPadding; }
+
 void AlignedFloats::FreeAligned::operator()(float* data) const noexcept { ::operator delete(data, kAlignment); }
 
 void AlignedFloats::reserve(std::size_t size) {
@@ -36,7 +39,7 @@ void Workspace::reserve(const Config& config, std::size_t rows, std::size_t keys
   qkv.reserve(product(rows, 3 * config.n_embd));
   attended.reserve(product(rows, config.n_embd));
   inner.reserve(product(rows, config.n_inner));
-  scores.reserve(product(std::min(rows, kQueryBlock), keys));
+  scores.reserve(product(std::min(rows, kQueryBlock), score_stride(keys)));
   runs.reserve(keys);
 }
 

@@ -25,6 +25,9 @@ class AlignedFloats {
   std::size_t size_ = 0;
 };
 
+/// Floats from one row of scores to the next: softmax works on whole vectors.
+[[nodiscard]] std::size_t score_stride(std::size_t keys) noexcept;
+
 /// Scratch of one running call. Grows to the largest step it has seen and is then reused.
 ///
 /// Threads   one workspace, one running call.
@@ -39,7 +42,7 @@ class Workspace {
   AlignedFloats qkv;       // [rows, 3 * n_embd]
   AlignedFloats attended;  // [rows, n_embd]
   AlignedFloats inner;     // [rows, n_inner]
-  AlignedFloats scores;    // [queries of a block, keys]
+  AlignedFloats scores;    // [queries of a block, score_stride(keys)]
   std::vector<KeyRun> runs;
 };
 

@@ -54,6 +54,7 @@ struct Tanh {
 
 template <class Function>
 struct Apply {
+  template <InstructionSet>
   KVPROOF_INLINE void run(float* values, std::size_t n) noexcept {
     std::size_t i = 0;
     for (; i + 16 <= n; i += 16) store(Function::of(load<Lanes16>(values + i)), values + i);
@@ -63,40 +64,37 @@ struct Apply {
 
 KVPROOF_INLINE Lanes16 larger(const Lanes16& a, const Lanes16& b) noexcept { return a > b ? a : b; }
 
+/// `value` in the first n lanes, `padding` in the others.
+KVPROOF_INLINE Lanes16 first_lanes(const Lanes16& value, std::size_t n, float padding) noexcept {
+  constexpr Lanes16 kLane{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return kLane < static_cast<float>(n) ? value : broadcast(padding);
+}
+
+/// Whole vectors only: the floats behind the row are the row's own padding, and end up 0.
 struct Softmax {
   static constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
-  KVPROOF_INLINE float largest(const float* scores, std::size_t n) noexcept {
-    Lanes16 best = broadcast(kUnseen);
-    std::size_t i = 0;
-    for (; i + 16 <= n; i += 16) best = larger(load<Lanes16>(scores + i), best);
-    return largest_of(larger(load_some(scores + i, n - i, kUnseen), best));
-  }
-
-  KVPROOF_INLINE float exponentials(float* scores, std::size_t n, float best) noexcept {
-    Lanes16 sum{};
-    std::size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-      const Lanes16 weight = exp_of(load<Lanes16>(scores + i) - best);
+  template <InstructionSet>
+  KVPROOF_INLINE void run(float* scores, std::size_t n) noexcept {
+    const std::size_t last = (n - 1) / 16 * 16;
+    const Lanes16 end = first_lanes(load<Lanes16>(scores + last), n - last, kUnseen);
+    Lanes16 best = end;
+    for (std::size_t i = 0; i < last; i += 16) best = larger(load<Lanes16>(scores + i), best);
+    const float largest = largest_of(best);
+    if (largest == kUnseen) {
+      for (std::size_t i = 0; i <= last; i += 16) store(Lanes16{}, scores + i);
+      return;
+    }
+    const Lanes16 tail = exp_of(end - largest);
+    Lanes16 sum = tail;
+    for (std::size_t i = 0; i < last; i += 16) {
+      const Lanes16 weight = exp_of(load<Lanes16>(scores + i) - largest);
       sum += weight;
       store(weight, scores + i);
     }
-    if (i < n) {
-      const Lanes16 weight = exp_of(load_some(scores + i, n - i, kUnseen) - best);
-      sum += weight;
-      store_some(weight, n - i, scores + i);
-    }
-    return sum_of(sum);
-  }
-
-  KVPROOF_INLINE void run(float* scores, std::size_t n) noexcept {
-    const float best = largest(scores, n);
-    if (best == kUnseen) {
-      for (std::size_t i = 0; i < n; ++i) scores[i] = 0.0F;
-      return;
-    }
-    const float inverse = 1.0F / exponentials(scores, n, best);
-    for (std::size_t i = 0; i < n; ++i) scores[i] *= inverse;
+    const float inverse = 1.0F / sum_of(sum);
+    for (std::size_t i = 0; i < last; i += 16) store(load<Lanes16>(scores + i) * inverse, scores + i);
+    store(tail * inverse, scores + last);
   }
 };
 
@@ -104,7 +102,8 @@ struct NormRow {
   KVPROOF_INLINE Doubles8 wide(const float* from) noexcept { return __builtin_convertvector(load<Lanes<8>>(from), Doubles8); }
 
   KVPROOF_INLINE double total(const Doubles8& v) noexcept {
-    return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+    const Doubles4 four = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    return (four[0] + four[2]) + (four[1] + four[3]);
   }
 
   KVPROOF_INLINE double mean(const float* x, std::size_t n) noexcept {
@@ -128,7 +127,7 @@ struct NormRow {
     return all / static_cast<double>(n);
   }
 
-  KVPROOF_INLINE void run(const float* x, std::size_t n, const float* weight, const float* bias, double epsilon, float* y) noexcept {
+  KVPROOF_INLINE void norm(const float* x, std::size_t n, const float* weight, const float* bias, double epsilon, float* y) noexcept {
     const double centre = mean(x, n);
     const double inverse = 1.0 / __builtin_sqrt(variance(x, n, centre) + epsilon);
     std::size_t i = 0;
@@ -141,21 +140,24 @@ struct NormRow {
 };
 
 struct NormRows {
+  template <InstructionSet>
   KVPROOF_INLINE void run(std::span<const float> x, std::span<const float> weight, std::span<const float> bias, double epsilon,
                           std::span<float> y) noexcept {
     const std::size_t n = weight.size();
     for (std::size_t start = 0; start + n <= x.size(); start += n)
-      NormRow::run(x.data() + start, n, weight.data(), bias.data(), epsilon, y.data() + start);
+      NormRow::norm(x.data() + start, n, weight.data(), bias.data(), epsilon, y.data() + start);
   }
 };
 
 struct AddScaled {
+  template <InstructionSet>
   KVPROOF_INLINE void run(float weight, const float* x, std::size_t n, float* sum) noexcept {
     for (std::size_t i = 0; i < n; ++i) sum[i] += weight * x[i];
   }
 };
 
 struct Add {
+  template <InstructionSet>
   KVPROOF_INLINE void run(const float* a, const float* b, std::size_t n, float* y) noexcept {
     for (std::size_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
   }
@@ -180,7 +182,9 @@ void silu(std::span<float> values) noexcept { run_widest<Apply<Silu>>(values.dat
 
 void tanh(std::span<float> values) noexcept { run_widest<Apply<Tanh>>(values.data(), values.size()); }
 
-void softmax(std::span<float> scores) noexcept { run_widest<Softmax>(scores.data(), scores.size()); }
+void softmax(std::span<float> scores) noexcept {
+  if (!scores.empty()) run_widest<Softmax>(scores.data(), scores.size());
+}
 
 void add_scaled(float weight, std::span<const float> x, std::span<float> sum) noexcept {
   run_widest<AddScaled>(weight, x.data(), x.size(), sum.data());

@@ -13,15 +13,15 @@ enum class InstructionSet { baseline, avx2, avx512 };
 #if defined(__x86_64__)
 template <class Body, class... Arguments>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2"), gnu::noinline]] void run_avx512(Arguments... arguments) {
-  Body::run(arguments...);
+  Body::template run<InstructionSet::avx512>(arguments...);
 }
 template <class Body, class... Arguments>
 [[gnu::target("avx2,fma,bmi2"), gnu::noinline]] void run_avx2(Arguments... arguments) {
-  Body::run(arguments...);
+  Body::template run<InstructionSet::avx2>(arguments...);
 }
 #endif
 
-/// Runs Body::run, which must be always_inline, as compiled for this processor.
+/// Runs Body::run<set>, which must be always_inline, as compiled for this processor.
 template <class Body, class... Arguments>
 void run_widest(Arguments... arguments) {
 #if defined(__x86_64__)
@@ -29,7 +29,7 @@ void run_widest(Arguments... arguments) {
   if (set == InstructionSet::avx512) return run_avx512<Body>(arguments...);
   if (set == InstructionSet::avx2) return run_avx2<Body>(arguments...);
 #endif
-  Body::run(arguments...);
+  Body::template run<InstructionSet::baseline>(arguments...);
 }
 
 }  // namespace kvproof::kernels

@@ -37,6 +37,9 @@ void tanh(std::span<float> values) noexcept;
 
 /// Turns scores into weights that sum to 1. A score of -infinity is a key that is not seen: its weight is exactly 0. If no key
 /// is seen all weights are 0.
+///
+/// Requires  the floats from the end of `scores` up to the next multiple of kPadding belong to the caller; they are set to 0.
+inline constexpr std::size_t kPadding = 16;
 void softmax(std::span<float> scores) noexcept;
 
 /// sum += weight * x; the same length.

@@ -25,7 +25,7 @@ void add_bias(std::span<const float> bias, std::span<float> y) noexcept {
 }  // namespace
 
 void multiply(const ConstMatrix& x, const ConstMatrix& w, const Matrix& y, Into into) noexcept {
-  if (is_tiny(x.rows, x.columns, y.columns)) return multiply_by_loops(x, w, y, into);
+  if (is_tiny(x.rows, x.columns, y.columns)) return multiply_by_loops(x, w, nullptr, y, into);
   const float keep = into == Into::add ? 1.0F : 0.0F;
   if (x.rows == 1)
     return cblas_sgemv(CblasRowMajor, CblasTrans, as_blas(w.rows), as_blas(w.columns), 1.0F, w.data, as_blas(w.stride), x.data, 1,
@@ -47,7 +47,10 @@ void linear(std::span<const float> x, std::size_t rows, std::span<const float> w
             std::span<float> y, Into into) noexcept {
   const std::size_t out = bias.size();
   const std::size_t in = weight.size() / out;
-  multiply({x.data(), rows, in, in}, {weight.data(), in, out, out}, {y.data(), rows, out, out}, into);
+  const ConstMatrix from{x.data(), rows, in, in}, by{weight.data(), in, out, out};
+  const Matrix to{y.data(), rows, out, out};
+  if (is_tiny(rows, in, out)) return multiply_by_loops(from, by, bias.data(), to, into);
+  multiply(from, by, to, into);
   add_bias(bias, y.first(rows * out));
 }
 
