@@ -8,7 +8,7 @@
 // A product is cut into tiles of a few rows by a few vectors of columns, held in registers while the inner index runs. How large a
 // tile may be depends on the registers of the instruction set. A tile of few sums is given several partial sums each: one chain
 // of additions would wait for itself, and rounds worse. Tiles that share columns of the weights come one after the other, so that
-// these stay in the first cache; the inner index is cut for the same reason.
+// these stay in the first cache; the inner index is cut, and the weights copied if there are many rows, for the same reason.
 
 namespace kvproof::kernels {
 namespace {
@@ -58,15 +58,28 @@ struct Tile {
   }
 };
 
-struct Multiply {
-  /// Rows of a tile as long as there are that many left: with registers for 16, 8 or 4 sums of 16 floats.
-  template <InstructionSet set>
-  static constexpr std::size_t kRows = set == InstructionSet::avx512 ? 8 : set == InstructionSet::avx2 ? 4 : 2;
-  template <InstructionSet set>
-  static constexpr std::size_t kVectors = set == InstructionSet::avx512 ? 2 : 1;
+/// How many rows of a tile, and how many vectors of 16 columns, an instruction set has registers for.
+template <InstructionSet set>
+constexpr std::size_t kTileRows = set == InstructionSet::avx512 ? 8 : set == InstructionSet::avx2 ? 4 : 2;
+template <InstructionSet set>
+constexpr std::size_t kTileVectors = set == InstructionSet::avx512 ? 2 : 1;
 
+constexpr std::size_t kInner = 256;     // the inner index is cut into pieces of this many
+constexpr std::size_t kPanel = 32;      // columns of a copied panel of weights
+
+/// Copying a panel pays for itself if many rows use it and the weights are no guests of the first cache anyway.
+KVPROOF_INLINE bool worth_a_panel(std::size_t rows, std::size_t weights) noexcept { return rows >= 12 && weights >= (std::size_t{1} << 15U); }
+
+/// A copy of `columns` <= kPanel columns of weights, kInner deep. Rows of large matrices lie whole pages apart and would push each
+/// other out of the first cache.
+struct Panel {
+  alignas(64) float values[kInner * kPanel];
+};
+
+template <InstructionSet set>
+struct Strips {
   template <std::size_t rows, std::size_t vectors, std::size_t width>
-  KVPROOF_INLINE void strip_by(Piece& piece, std::size_t& left) noexcept {
+  KVPROOF_INLINE void tiles(Piece& piece, std::size_t& left) noexcept {
     for (; left >= rows; left -= rows) {
       Tile<rows, vectors, width>::run(piece);
       piece.x += rows * piece.x_stride;
@@ -75,48 +88,77 @@ struct Multiply {
   }
 
   /// All rows of a strip of vectors * width columns.
-  template <InstructionSet set, std::size_t vectors, std::size_t width>
+  template <std::size_t vectors, std::size_t width>
   KVPROOF_INLINE void strip(Piece piece, std::size_t rows) noexcept {
-    strip_by<kRows<set>, vectors, width>(piece, rows);
-    if constexpr (kRows<set> > 4) strip_by<4, vectors, width>(piece, rows);
-    if constexpr (kRows<set> > 3) strip_by<3, vectors, width>(piece, rows);
-    if constexpr (kRows<set> > 2) strip_by<2, vectors, width>(piece, rows);
-    strip_by<1, vectors, width>(piece, rows);
+    tiles<kTileRows<set>, vectors, width>(piece, rows);
+    if constexpr (kTileRows<set> > 4) tiles<4, vectors, width>(piece, rows);
+    if constexpr (kTileRows<set> > 3) tiles<3, vectors, width>(piece, rows);
+    if constexpr (kTileRows<set> > 2) tiles<2, vectors, width>(piece, rows);
+    tiles<1, vectors, width>(piece, rows);
   }
 
-  template <InstructionSet set, std::size_t vectors, std::size_t width>
+  KVPROOF_INLINE void move_right(Piece& piece, std::size_t columns) noexcept {
+    piece.w += columns;
+    piece.y += columns;
+    if (piece.bias != nullptr) piece.bias += columns;
+  }
+
+  template <std::size_t vectors, std::size_t width>
   KVPROOF_INLINE void strips(Piece& piece, std::size_t rows, std::size_t& left) noexcept {
     for (; left >= vectors * width; left -= vectors * width) {
-      strip<set, vectors, width>(piece, rows);
-      piece.w += vectors * width;
-      piece.y += vectors * width;
-      if (piece.bias != nullptr) piece.bias += vectors * width;
+      strip<vectors, width>(piece, rows);
+      move_right(piece, vectors * width);
+    }
+  }
+
+  KVPROOF_INLINE void run(Piece piece, std::size_t rows, std::size_t columns) noexcept {
+    if (rows == 1)
+      for (; columns >= 64; columns -= 64) {  // a single row has registers for more columns
+        Tile<1, 4, 16>::run(piece);
+        move_right(piece, 64);
+      }
+    strips<kTileVectors<set>, 16>(piece, rows, columns);
+    if constexpr (kTileVectors<set> > 1) strips<1, 16>(piece, rows, columns);
+    strips<1, 4>(piece, rows, columns);
+    strips<1, 1>(piece, rows, columns);
+  }
+};
+
+struct Multiply {
+  KVPROOF_INLINE void copy_panel(const float* w, std::size_t stride, std::size_t in, std::size_t columns, Panel& panel) noexcept {
+    if (columns == kPanel) {
+      for (std::size_t k = 0; k < in; ++k) __builtin_memcpy(panel.values + k * kPanel, w + k * stride, kPanel * sizeof(float));
+      return;
+    }
+    for (std::size_t k = 0; k < in; ++k)
+      for (std::size_t c = 0; c < columns; ++c) panel.values[k * kPanel + c] = w[k * stride + c];
+  }
+
+  template <InstructionSet set>
+  KVPROOF_INLINE void by_panels(Piece piece, std::size_t rows, std::size_t columns) noexcept {
+    Panel panel;
+    const Piece whole = piece;
+    piece.w = panel.values;
+    piece.w_stride = kPanel;
+    for (std::size_t column = 0; column < columns; column += kPanel) {
+      const std::size_t width = std::min(kPanel, columns - column);
+      copy_panel(whole.w + column, whole.w_stride, piece.in, width, panel);
+      piece.y = whole.y + column;
+      if (whole.bias != nullptr) piece.bias = whole.bias + column;
+      Strips<set>::run(piece, rows, width);
     }
   }
 
   template <InstructionSet set>
-  KVPROOF_INLINE void columns(Piece piece, std::size_t rows, std::size_t left) noexcept {
-    if (rows == 1)
-      for (; left >= 64; left -= 64) {  // a single row has registers for more columns
-        Tile<1, 4, 16>::run(piece);
-        piece.w += 64;
-        piece.y += 64;
-        if (piece.bias != nullptr) piece.bias += 64;
-      }
-    strips<set, kVectors<set>, 16>(piece, rows, left);
-    if constexpr (kVectors<set> > 1) strips<set, 1, 16>(piece, rows, left);
-    strips<set, 1, 4>(piece, rows, left);
-    strips<set, 1, 1>(piece, rows, left);
-  }
-
-  template <InstructionSet set>
   KVPROOF_INLINE void run(const ConstMatrix& x, const ConstMatrix& w, const float* bias, const Matrix& y, bool add) noexcept {
-    constexpr std::size_t kInner = 256;
-    Piece piece{x.data, w.data, y.data, bias, x.stride, w.stride, y.stride, 0, add};
     std::size_t k = 0;
+    Piece piece{x.data, w.data, y.data, bias, x.stride, w.stride, y.stride, 0, add};
     do {
       piece.in = std::min(kInner, x.columns - k);
-      columns<set>(piece, x.rows, y.columns);
+      if (worth_a_panel(x.rows, w.rows * w.columns))
+        by_panels<set>(piece, x.rows, y.columns);
+      else
+        Strips<set>::run(piece, x.rows, y.columns);
       k += piece.in;
       piece.x += piece.in;
       piece.w += piece.in * w.stride;
@@ -126,31 +168,18 @@ struct Multiply {
   }
 };
 
-/// `rows` by 4 dot products of length n.
-template <std::size_t rows>
-struct Dots {
-  KVPROOF_INLINE void run(const ConstMatrix& x, const ConstMatrix& m, float scale, const Matrix& y) noexcept {
-    const std::size_t n = x.columns;
-    Lanes16 sum[rows][4] = {};
-    std::size_t k = 0;
-    for (; k + 16 <= n; k += 16) {
-      Lanes16 right[4];
-      for (std::size_t c = 0; c < 4; ++c) right[c] = load<Lanes16>(m.data + c * m.stride + k);
-      for (std::size_t r = 0; r < rows; ++r) {
-        const auto left = load<Lanes16>(x.data + r * x.stride + k);
-        for (std::size_t c = 0; c < 4; ++c) sum[r][c] += left * right[c];
-      }
-    }
-    for (std::size_t r = 0; r < rows; ++r) {
-      Lanes<4> total = sums_of(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
-      for (std::size_t i = k; i < n; ++i) {
-        const Lanes<4> right{m.data[i], m.data[m.stride + i], m.data[2 * m.stride + i], m.data[3 * m.stride + i]};
-        total += x.data[r * x.stride + i] * right;
-      }
-      store(total * scale, y.data + r * y.stride);
-    }
+/// The dot products of x with four rows of m.
+KVPROOF_INLINE void four_dots(const float* x, const ConstMatrix& m, float scale, float* y) noexcept {
+  Lanes16 sum[4] = {};
+  std::size_t k = 0;
+  for (; k + 16 <= m.columns; k += 16) {
+    const auto left = load<Lanes16>(x + k);
+    for (std::size_t c = 0; c < 4; ++c) sum[c] += left * load<Lanes16>(m.data + c * m.stride + k);
   }
-};
+  Lanes<4> total = sums_of(sum[0], sum[1], sum[2], sum[3]);
+  for (; k < m.columns; ++k) total += x[k] * Lanes<4>{m.data[k], m.data[m.stride + k], m.data[2 * m.stride + k], m.data[3 * m.stride + k]};
+  store(total * scale, y);
+}
 
 KVPROOF_INLINE float dot(const float* a, const float* b, std::size_t n) noexcept {
   Lanes16 sum{};
@@ -162,32 +191,46 @@ KVPROOF_INLINE float dot(const float* a, const float* b, std::size_t n) noexcept
 }
 
 struct MultiplyTransposed {
-  template <InstructionSet set>
-  static constexpr std::size_t kRows = set == InstructionSet::avx512 ? 4 : set == InstructionSet::avx2 ? 1 : 1;
+  /// A panel of rows of m, turned into columns and scaled.
+  KVPROOF_INLINE void turn_panel(const float* m, std::size_t stride, std::size_t in, std::size_t columns, float scale, Panel& panel) noexcept {
+    for (std::size_t c = 0; c < columns; ++c)
+      for (std::size_t k = 0; k < in; ++k) panel.values[k * kPanel + c] = scale * m[c * stride + k];
+  }
 
-  template <std::size_t rows>
-  KVPROOF_INLINE void strip_by(ConstMatrix& x, const ConstMatrix& m, float scale, Matrix& y, std::size_t& left) noexcept {
-    for (; left >= rows; left -= rows) {
-      Dots<rows>::run(x, m, scale, y);
-      x.data += rows * x.stride;
-      y.data += rows * y.stride;
+  /// For many rows: as a product with copied panels. Panels outside, so that m is read once.
+  template <InstructionSet set>
+  KVPROOF_INLINE void by_panels(const ConstMatrix& x, const ConstMatrix& m, float scale, const Matrix& y) noexcept {
+    Panel panel;
+    for (std::size_t column = 0; column < m.rows; column += kPanel) {
+      const std::size_t width = std::min(kPanel, m.rows - column);
+      Piece piece{x.data, panel.values, y.data + column, nullptr, x.stride, kPanel, y.stride, 0, false};
+      for (std::size_t k = 0; k < x.columns; k += piece.in) {
+        piece.in = std::min(kInner, x.columns - k);
+        piece.x = x.data + k;
+        piece.add = k > 0;
+        turn_panel(m.data + column * m.stride + k, m.stride, piece.in, width, scale, panel);
+        Strips<set>::run(piece, x.rows, width);
+      }
     }
+  }
+
+  /// For few rows: as dot products.
+  KVPROOF_INLINE void by_dots(const ConstMatrix& x, const ConstMatrix& m, float scale, const Matrix& y) noexcept {
+    std::size_t column = 0;
+    for (; column + 4 <= m.rows; column += 4)
+      for (std::size_t row = 0; row < x.rows; ++row)
+        four_dots(x.data + row * x.stride, {m.data + column * m.stride, 4, m.columns, m.stride}, scale, y.data + row * y.stride + column);
+    for (; column < m.rows; ++column)
+      for (std::size_t row = 0; row < x.rows; ++row)
+        y.data[row * y.stride + column] = scale * dot(x.data + row * x.stride, m.data + column * m.stride, x.columns);
   }
 
   template <InstructionSet set>
   KVPROOF_INLINE void run(const ConstMatrix& x, const ConstMatrix& m, float scale, const Matrix& y) noexcept {
-    std::size_t column = 0;
-    for (; column + 4 <= m.rows; column += 4) {
-      ConstMatrix from = x;
-      const ConstMatrix four{m.data + column * m.stride, 4, m.columns, m.stride};
-      Matrix to{y.data + column, y.rows, y.columns, y.stride};
-      std::size_t left = x.rows;
-      strip_by<kRows<set>>(from, four, scale, to, left);
-      strip_by<1>(from, four, scale, to, left);
-    }
-    for (; column < m.rows; ++column)
-      for (std::size_t row = 0; row < x.rows; ++row)
-        y.data[row * y.stride + column] = scale * dot(x.data + row * x.stride, m.data + column * m.stride, x.columns);
+    if (x.rows >= 12)
+      by_panels<set>(x, m, scale, y);
+    else
+      by_dots(x, m, scale, y);
   }
 };
 
