@@ -1,6 +1,5 @@
 # Tests about the project's own text: the order of the rooms, the rules for every source file, the scripts. Each rule is also
 # shown to catch what it forbids (`*_catches`).
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 # kvproof_add_check(NAME COMMAND ...): a test that is a script.
 function(kvproof_add_check name)

@@ -48,7 +48,7 @@ ExitCode run_info(const Arguments& arguments) {
   const auto values = parse_options({"model info", "folder", "DIR"}, OptionTable("options"), arguments);
   if (!values) return kExpected;
   const auto folders = values->count("folder") != 0 ? (*values)["folder"].as<std::vector<std::string>>() : std::vector<std::string>{};
-  if (folders.size() != 1) throw UsageError({"kvproof model info", fmt::format("{} folders are named", folders.size()), "one", ""});
+  if (folders.size() != 1) throw UsageError({"kvproof model info", fmt::format("{} folders are named", folders.size()), "one", "Try kvproof model info --help"});
   const Weights weights = Weights::open(folders.front());
   const Config& c = weights.config();
   std::cout << fmt::format("{}: gpt2, n_layer {}, n_head {}, n_embd {} (head_dim {}), n_inner {}, n_positions {}, vocab_size {}\n", folders.front(), c.n_layer,

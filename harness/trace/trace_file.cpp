@@ -142,7 +142,7 @@ std::string read_text_file(const std::filesystem::path& path) {
     text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
     if (text.size() > kLongest) throw DataError({path.string(), "more than 64 MiB of text", "a trace file", ""});
   }
-  if (!stream.eof()) throw DataError({path.string(), fmt::format("cannot be read: {}", std::strerror(errno)), "", ""});
+  if (!stream.eof()) throw Error({path.string(), fmt::format("cannot be read: {}", std::strerror(errno)), "", ""});
   return text;
 }
 

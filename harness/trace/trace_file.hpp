@@ -49,7 +49,7 @@ void write_trace_file(const std::filesystem::path& path, const TraceFile& file);
 /// The models a trace names, `main` included if a call speaks of no other.
 [[nodiscard]] std::optional<std::string> model_of(const Call& call);
 
-/// Reads a whole text file. Errors: DataError with the system's reason, or above 64 MiB.
+/// Reads a whole text file. Errors: Error with the system's reason; DataError above 64 MiB.
 [[nodiscard]] std::string read_text_file(const std::filesystem::path& path);
 
 }  // namespace kvproof::harness

@@ -138,9 +138,9 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_trace_file_is_refused_at_every_cut) {
 
 // TR01
 BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_is_named_with_the_reason) {
-  BOOST_CHECK_EXCEPTION((void)kh::read_trace_file("no/such.trace.json"), kvproof::DataError, [](const auto& error) {
+  BOOST_CHECK_EXCEPTION((void)kh::read_trace_file("no/such.trace.json"), kvproof::Error, [](const auto& error) {
     return error.what() == std::string_view("no/such.trace.json: cannot be read: No such file or directory"); });
-  BOOST_CHECK_EXCEPTION((void)kh::read_text_file(fs::temp_directory_path()), kvproof::DataError, [](const auto& error) {
+  BOOST_CHECK_EXCEPTION((void)kh::read_text_file(fs::temp_directory_path()), kvproof::Error, [](const auto& error) {
     return std::string_view(error.what()).find("Is a directory") != std::string_view::npos; });
 }
 
