@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/safetensors/text.hpp"
+
 namespace kvproof::harness {
 namespace {
 
@@ -24,7 +26,7 @@ Maybe refuse_size(const char* name, const std::optional<std::int64_t>& value, bo
 }
 
 Maybe refuse_kind(const std::string& kind, const std::optional<std::int64_t>& capacity, const std::optional<std::int64_t>& window) {
-  if (!known_kind(kind)) return refusal(Code::bad_argument, "unknown kind {}", kind);
+  if (!known_kind(kind)) return refusal(Code::bad_argument, "unknown kind {}", shown(kind));
   if (auto no = refuse_size("capacity", capacity, kind != "dynamic", kind)) return no;
   return refuse_size("window", window, kind == "static_sliding_window", kind);
 }
@@ -167,7 +169,7 @@ Maybe refuse_new(const NewCache& call) { return refuse_kind(call.kind, call.capa
 
 Maybe refuse_forward(const Forward& call, const CacheState* cache, const ModelFacts& model) {
   if (call.logits != "all" && call.logits != "last" && call.logits != "none")
-    return refusal(Code::bad_argument, "unknown logits {}", call.logits);
+    return refusal(Code::bad_argument, "unknown logits {}", shown(call.logits));
   return first_refusal(kArrayChecks, {call.input_ids, call.attention_mask, call.position_ids, cache, model});
 }
 

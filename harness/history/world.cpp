@@ -5,10 +5,13 @@
 #include <algorithm>
 
 #include "engine/base/error.hpp"
+#include "engine/safetensors/text.hpp"
 #include "harness/trace/trace_file.hpp"
 
 namespace kvproof::harness {
 namespace {
+
+constexpr std::size_t kLongestName = 80;  // of a cache or a model in a message
 
 Outcome refused(Refusal refusal) {
   Outcome outcome;
@@ -16,7 +19,7 @@ Outcome refused(Refusal refusal) {
   return outcome;
 }
 
-Outcome unknown(const std::string& cache) { return refused({Code::unknown_cache, fmt::format("no cache {}", cache)}); }
+Outcome unknown(const std::string& cache) { return refused({Code::unknown_cache, fmt::format("no cache {}", cut(cache, kLongestName))}); }
 
 Outcome now_holds(const CacheState& cache) {
   Outcome outcome;
@@ -118,7 +121,7 @@ CacheState* World::live(const std::string& cache) {
 
 const ModelFacts& World::model(const std::string& name) const {
   const auto found = models_.find(name);
-  if (found == models_.end()) throw DataError({"trace", fmt::format("model \"{}\"", name), "a model of the header's \"models\"", ""});
+  if (found == models_.end()) throw DataError({"trace", fmt::format("model {}", shown(name)), "a model of the header's \"models\"", ""});
   return found->second;
 }
 
@@ -139,7 +142,7 @@ void World::require_bearable(const Call& call) {
 }
 
 Outcome World::apply_one(const NewCache& call) {
-  if (caches_.contains(call.cache)) return refused({Code::cache_exists, fmt::format("cache {} exists", call.cache)});
+  if (caches_.contains(call.cache)) return refused({Code::cache_exists, fmt::format("cache {} exists", cut(call.cache, kLongestName))});
   if (auto no = refuse_new(call)) return refused(*no);
   return now_holds(caches_[call.cache] = new_state(call));
 }
@@ -150,7 +153,7 @@ Outcome World::apply_one(const Forward& call) {
   const std::string& name = call.model ? *call.model : cache != nullptr ? cache->model : "main";
   const ModelFacts& facts = model(name);
   if (cache != nullptr && name != cache->model)
-    return refused({Code::model_mismatch, fmt::format("cache {} belongs to {}, not {}", *call.cache, cache->model, name)});
+    return refused({Code::model_mismatch, fmt::format("cache {} belongs to {}, not {}", cut(*call.cache, kLongestName), cut(cache->model, kLongestName), cut(name, kLongestName))});
   if (auto no = refuse_forward(call, cache, facts)) return refused(*no);
 
   Outcome outcome;
@@ -168,7 +171,7 @@ Outcome World::apply_one(const Forward& call) {
 Outcome World::apply_one(const Clone& call) {
   const CacheState* from = find(call.from);
   if (from == nullptr) return unknown(call.from);
-  if (caches_.contains(call.cache)) return refused({Code::cache_exists, fmt::format("cache {} exists", call.cache)});
+  if (caches_.contains(call.cache)) return refused({Code::cache_exists, fmt::format("cache {} exists", cut(call.cache, kLongestName))});
   return now_holds(caches_[call.cache] = *from);
 }
 
@@ -237,7 +240,7 @@ Outcome World::apply_one(const Save& call) {
 
 Outcome World::apply_one(const Load& call) {
   const auto from = saved_.find(call.from);
-  if (from == saved_.end()) return refused({Code::name_unknown, fmt::format("nothing is saved as {}", call.from)});
+  if (from == saved_.end()) return refused({Code::name_unknown, fmt::format("nothing is saved as {}", cut(call.from, kLongestName))});
   return now_holds(caches_[call.cache] = from->second);
 }
 

@@ -39,10 +39,10 @@ class Leaves {
   void plan(const Trace& trace, const std::vector<Outcome>& outcomes) {
     for (std::size_t step = 0; step < trace.size(); ++step)
       for (std::size_t row = 0; wants_numbers(trace[step]) && row < outcomes[step].rows.size(); ++row) needs_.push_back({step, row, 0});
-    std::vector<Need*> longest_first;
-    for (Need& need : needs_) longest_first.push_back(&need);
-    std::ranges::stable_sort(longest_first, std::greater{}, [&](const Need* need) { return outcomes[need->step].rows[need->row].columns.size(); });
-    for (Need* need : longest_first) place(*need, outcomes[need->step], trace[need->step]);
+    std::vector<std::pair<std::size_t, std::size_t>> longest_first;  // columns, need
+    for (std::size_t i = 0; i < needs_.size(); ++i) longest_first.emplace_back(outcomes[needs_[i].step].rows[needs_[i].row].columns.size(), i);
+    std::ranges::sort(longest_first, std::greater{});  // by the number of the need where lengths are equal: no order is left to chance
+    for (const auto& [columns, i] : longest_first) place(needs_[i], outcomes[needs_[i].step], trace[needs_[i].step]);
   }
 
   void compute(const Oracles& oracles, bool with_noise) {

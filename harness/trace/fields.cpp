@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/error.hpp"
+#include "engine/safetensors/text.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -12,8 +13,7 @@ namespace {
 /// A value as it stands in the file, cut to a readable length.
 std::string shown(const nlohmann::json& value) {
   constexpr std::size_t kLongest = 60;
-  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "…";
+  return cut(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), kLongest);
 }
 
 /// True for an integer that fits std::int64_t; 1.0 is not one.
@@ -108,7 +108,7 @@ std::optional<Rows> Fields::maybe_rows(const char* name) { return has(name) ? st
 
 void Fields::done() const {
   for (const auto& [name, value] : object_.items())
-    if (!asked_.contains(name)) throw DataError({where_, fmt::format("unknown field \"{}\"", name), "", "Is it misspelt?"});
+    if (!asked_.contains(name)) throw DataError({where_, fmt::format("unknown field {}", kvproof::shown(std::string_view(name))), "", "Is it misspelt?"});
 }
 
 }  // namespace kvproof::harness

@@ -11,6 +11,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/safetensors/json.hpp"
+#include "engine/safetensors/text.hpp"
 #include "engine/weights/weights.hpp"
 #include "harness/trace/fields.hpp"
 #include "harness/trace/step_json.hpp"
@@ -30,7 +31,7 @@ nlohmann::json document_of(const SafetensorsFile& file) {
 
 void require_version(Fields& fields) {
   const std::string format = fields.text("format");
-  if (format != "kvproof-golden") throw DataError({fields.where(), fmt::format("format is \"{}\"", format), "\"kvproof-golden\"", ""});
+  if (format != "kvproof-golden") throw DataError({fields.where(), fmt::format("format is {}", shown(format)), "\"kvproof-golden\"", ""});
   const auto version = fields.integers("version");
   if (version.size() != 2 || version[0] != 1)
     throw DataError({fields.where(), fmt::format("version is [{}]", fmt::join(version, ", ")), "[1, 0]", "A newer kvproof may read it."});
@@ -109,7 +110,7 @@ class Tensors {
 
   void done() const {
     for (const TensorView& view : file_.tensors())
-      if (!taken_.contains(view.name)) throw DataError({file_.where(), fmt::format("tensor {} belongs to no step", view.name), "", ""});
+      if (!taken_.contains(view.name)) throw DataError({file_.where(), fmt::format("tensor {} belongs to no step", shown(view.name)), "", ""});
   }
 
  private:

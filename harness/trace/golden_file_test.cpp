@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_no_step_calls_for_is_refused) {
   for (const char* name : {"step.0.logits", "step.2.logits", "step.3.logits", "step.1.keys", "step.01.logits", "step.6.logits", "logits"}) {
     Draft d = draft();
     d.put<float>(name, Dtype::f32, {1}, {1});
-    BOOST_TEST(says(d, std::string("g: tensor ") + name + " belongs to no step"), name);
+    BOOST_TEST(says(d, std::string("g: tensor \"") + name + "\" belongs to no step"), name);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "engine/base/error.hpp"
+#include "engine/safetensors/text.hpp"
 #include "harness/trace/fields.hpp"
 
 namespace kvproof::harness {
@@ -111,13 +112,13 @@ Call read_call(Fields& fields) {
   const std::string op = fields.text("op");
   for (const Reader& reader : kReaders)
     if (reader.op == op) return reader.read(fields);
-  throw DataError({fields.where(), fmt::format("unknown op \"{}\"", op), "an op of docs/contract.md", ""});
+  throw DataError({fields.where(), fmt::format("unknown op {}", shown(op)), "an op of docs/contract.md", ""});
 }
 
 Code read_code(Fields& fields) {
   const std::string name = fields.text("error");
   if (const auto code = code_from_name(name); code && *code != Code::other) return *code;
-  throw DataError({fields.where(), fmt::format("unknown error code \"{}\"", name), "a code of docs/contract.md", ""});
+  throw DataError({fields.where(), fmt::format("unknown error code {}", shown(name)), "a code of docs/contract.md", ""});
 }
 
 std::size_t read_lane(Fields& fields) {

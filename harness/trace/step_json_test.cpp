@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/base/error.hpp"
+#include "engine/safetensors/text.hpp"
 
 namespace {
 
@@ -174,6 +175,21 @@ BOOST_AUTO_TEST_CASE(something_else_than_an_object_is_refused) {
 BOOST_AUTO_TEST_CASE(a_long_value_is_cut_in_the_message) {
   const std::string message = complaint(with(kForward, "input_ids", std::string(10'000, 'x')));
   BOOST_TEST(message.size() < 200U);
+  for (const char* field : {"op", "error", "kind"}) BOOST_TEST(complaint(with(kForward, field, std::string(10'000, 'x'))).size() < 250U, field);
+  BOOST_TEST(complaint(with(kForward, std::string(10'000, 'x').c_str(), 1)).size() < 250U);
+}
+
+BOOST_AUTO_TEST_CASE(a_message_stays_utf8_wherever_it_is_cut) {
+  for (std::size_t before = 50; before < 64; ++before) {
+    std::string text(before, 'x');
+    for (int i = 0; i < 40; ++i) text += "\u20ac";
+    for (const char* field : {"input_ids", "op", "error"})
+      BOOST_TEST(!kvproof::first_broken_utf8(complaint(with(kForward, field, text))).has_value(), field << " " << before);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(control_characters_of_a_file_reach_no_terminal) {
+  BOOST_TEST(complaint(with(kForward, "op", "\x1b[2J")) == "t.json: step 3: unknown op \"\\x1b[2J\", expected an op of docs/contract.md");
 }
 
 BOOST_AUTO_TEST_CASE(a_step_of_a_trace_is_named_by_its_index) {

@@ -10,6 +10,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/safetensors/json.hpp"
+#include "engine/safetensors/text.hpp"
 #include "engine/safetensors/writer.hpp"
 #include "harness/trace/fields.hpp"
 #include "harness/trace/step_json.hpp"
@@ -21,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 void require_format(Fields& fields) {
   const std::string format = fields.text("format");
-  if (format != "kvproof-trace") throw DataError({fields.where(), fmt::format("format is \"{}\"", format), "\"kvproof-trace\"", ""});
+  if (format != "kvproof-trace") throw DataError({fields.where(), fmt::format("format is {}", shown(format)), "\"kvproof-trace\"", ""});
   const auto version = fields.integers("version");
   if (version.size() != 2 || version[0] != 1)
     throw DataError({fields.where(), fmt::format("version is {}", nlohmann::json(version).dump()), "[1, 0]", "A newer kvproof may read it."});
@@ -79,7 +80,7 @@ void require_known_models(const TraceFile& file, const std::string& where) {
   for (std::size_t i = 0; i < file.trace.size(); ++i) {
     const auto model = model_of(file.trace[i].call);
     if (model && !file.models.contains(*model))
-      throw DataError({fmt::format("{}: step {}", where, i), fmt::format("model \"{}\"", *model), "a model of the header's \"models\"", ""});
+      throw DataError({fmt::format("{}: step {}", where, i), fmt::format("model {}", shown(*model)), "a model of the header's \"models\"", ""});
   }
 }
 
@@ -101,7 +102,7 @@ TraceFile parse_trace_file(std::string_view text, const std::string& where) {
   require_format(fields);
   TraceFile file;
   for (const auto& [name, model] : fields.object("models").items())
-    file.models[name] = read_model(model, fmt::format("{}: model \"{}\"", where, name));
+    file.models[name] = read_model(model, fmt::format("{}: model {}", where, shown(name)));
   if (fields.has("run")) file.run = read_run(fields.object("run"), where + ": run");
   file.trace = trace_from_json(fields.array("trace"), where);
   fields.done();
