@@ -232,11 +232,11 @@ class Make(CliCase):
         self.make()
         self.assertEqual(self.made.read_bytes(), first)
 
-    def test_weights_on_which_fp32_is_too_coarse_are_refused(self):
-        run = self.make(code=3, config=CONFIG | {"initializer_range": 1.0, "n_layer": 4}, err=("plain fp32 reaches", "of the tolerance on this trace, expected at most 0.3"))
+    def test_a_tolerance_that_fp32_is_too_coarse_for_is_refused(self):
+        run = self.make("--atol", "1e-7", "--rtol", "1e-6", code=3, err=("plain fp32 reaches", "of the tolerance on this trace, expected at most 0.3"))
         self.assertIn(str(self.trace), run.err)
         self.assertFalse(self.made.exists())
-        self.make("--atol", "1", config=CONFIG | {"initializer_range": 1.0, "n_layer": 4})
+        self.make()
 
     def test_the_traces_own_tolerance_is_recorded_and_the_command_lines_is_above_it(self):
         for options, expected in [([], {"atol": 2e-5, "rtol": 1e-4}), (["--rtol", "3e-4"], {"atol": 2e-5, "rtol": 3e-4})]:
