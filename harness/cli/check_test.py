@@ -33,6 +33,9 @@ class Check(CliCase):
         out = self.check(0, "--coverage").out
         self.assertNotIn("never:", out)
         self.assertRegex(out, r"(\d+) of \1 situations reached")
+        rows, worst = re.search(r"(\d+) distinct rows compared, worst (\S+) of the bound", out).groups()
+        self.assertGreaterEqual(int(rows), 100_000)
+        self.assertLessEqual(float(worst), 0.3)  # fp32 noise leaves room: nothing cries wolf on the probe models
 
     def test_what_selects_nothing_has_no_verdict(self):
         self.check(2, "--only", "mask.nothing", err='"mask.nothing" matches no law')

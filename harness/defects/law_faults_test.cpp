@@ -37,6 +37,11 @@ class Bench {
     return kh::judge_case({std::string(law.id), made.trace, made.options, law.judgement}, backend, oracles, {});
   }
 
+  double worst_of(const kh::Trace& trace, std::size_t model, kh::Backend& backend) const {
+    backend.open("main", paths_[model]);
+    return kh::judge_case({"smallest", trace, {}, {.oracle = true}}, backend, {{"main", oracles_[model]}}, {}).numbers.worst;
+  }
+
  private:
   std::optional<kh::ModelFolders> folders_;
   std::vector<std::filesystem::path> paths_;
@@ -81,6 +86,19 @@ BOOST_AUTO_TEST_CASE(run_alone_each_law_catches_its_fault) {
     for (const std::string_view id : fault.laws) {
       const auto caught = caught_by(*kh::find_law(id), fault, 80);
       BOOST_TEST(caught.has_value(), id << " does not catch " << fault.name);
+    }
+}
+
+// The probe models are fit for their work: fp32 noise drowns no numeric defect (docs/tolerances.md, The probe models).
+BOOST_AUTO_TEST_CASE(on_every_probe_model_a_numeric_fault_is_four_times_the_bound_on_its_smallest_trace) {
+  const kh::Trace smallest = {{kh::NewCache{"a", "dynamic", {}, {}, {}}, {}, {}, 0},
+                              {kh::Forward{.cache = "a", .input_ids = {{3, 1, 2}}}, {}, {}, 0},
+                              {kh::Forward{.cache = "a", .input_ids = {{5}}}, {}, {}, 0}};
+  for (const char* name : {"cache-fp16", "logits-scaled"})
+    for (std::size_t model = 0; model < kh::probe_models().size(); ++model) {
+      Trial trial(*kh::find_fault(name));
+      const double worst = bench().worst_of(smallest, model, *trial.backend);
+      BOOST_TEST(worst >= 4.0, name << " on probe model " << model << " reaches only " << worst << " of the bound");
     }
 }
 

@@ -1,7 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
-#include <set>
+#include <span>
 
 #include "harness/defects/fault_groups.hpp"
 
@@ -54,16 +55,49 @@ Fault writes_through(const Fired& fired, bool all_caches) {
   return fault;
 }
 
-void wipe(KvCache& cache) {
+/// Changes the stored columns [from, length) of a cache, head by head: `change` gets head_dim keys and as many values.
+template <typename Change>
+void each_stored_head(KvCache& cache, std::size_t from, const Change& change) {
   const KvShape& shape = cache.shape();
   for (std::size_t layer = 0; layer < shape.n_layer; ++layer) {
     const KvView view = cache.view(layer);
     for (std::size_t row = 0; row < cache.batch(); ++row)
       for (std::size_t head = 0; head < shape.n_head; ++head)
-        for (std::size_t column = cache.gone(); column < cache.length(); ++column)
-          std::memset(const_cast<float*>(view.keys) + row * view.row_stride + head * view.head_stride + cache.slot(column) * shape.head_dim, 0,
-                      shape.head_dim * sizeof(float));
+        for (std::size_t column = std::max(from, cache.gone()); column < cache.length(); ++column) {
+          const std::size_t at = row * view.row_stride + head * view.head_stride + cache.slot(column) * shape.head_dim;
+          change(std::span(const_cast<float*>(view.keys) + at, shape.head_dim), std::span(const_cast<float*>(view.values) + at, shape.head_dim));
+        }
   }
+}
+
+void wipe(KvCache& cache) {
+  each_stored_head(cache, 0, [](std::span<float> keys, std::span<float>) { std::ranges::fill(keys, 0.0F); });
+}
+
+/// The nearest number with the 11 significant bits of half precision.
+float half(float value) {
+  int exponent = 0;
+  const double mantissa = std::frexp(static_cast<double>(value), &exponent);
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(mantissa, 11)), exponent - 11));
+}
+
+/// Keys and values are stored in half precision; the sums stay in float.
+Fault cache_fp16(const Fired& fired) {
+  Fault fault;
+  fault.call = [fired](NumberedLane at, const Call& call) {
+    const auto* forward = std::get_if<Forward>(&call);
+    Cache* cache = forward != nullptr && forward->cache ? at.lane.cache(*forward->cache) : nullptr;
+    const std::size_t before = cache != nullptr ? cache->length() : 0;
+    Reply reply = at.lane.call(call);
+    if (cache == nullptr || cache->length() == before) return reply;
+    ++*fired;
+    each_stored_head(cache->storage(), before, [](std::span<float> keys, std::span<float> values) {
+      std::ranges::transform(keys, keys.begin(), half);
+      std::ranges::transform(values, values.begin(), half);
+    });
+    return reply;
+  };
+  return fault;
 }
 
 /// Dropping or resetting one of a family of clones wipes the keys of the others.
@@ -98,6 +132,7 @@ std::vector<KnownFault> storage_faults() {
       {"clone-shares", "a clone has its own length but the same keys and values", {"isolation.clone"}, [](const Fired& fired) { return writes_through(fired, false); }},
       {"shared-scratch", "keys and values live in the model: what one cache appends, the others hold", {"isolation.interleaved"},
        [](const Fired& fired) { return writes_through(fired, true); }},
+      {"cache-fp16", "keys and values are stored in half precision", {"numerics.oracle", "numerics.kv"}, cache_fp16},
       {"drop-wipes-clones", "dropping or resetting a cache wipes its clones", {"isolation.clone_chain"}, drop_wipes_clones},
   };
 }

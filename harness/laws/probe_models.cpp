@@ -14,7 +14,7 @@ struct Sizes {
 };
 
 // Heads 2, 3, 5 against batches of 1 to 4: mostly B != H, sometimes B = H.
-constexpr Sizes kSizes[] = {{2, 2, 8, 32, 29, 0.12}, {2, 3, 6, 40, 23, 0.13}, {3, 2, 6, 32, 17, 0.12}, {2, 5, 4, 48, 31, 0.13}};
+constexpr Sizes kSizes[] = {{2, 2, 14, 32, 29, 0.15}, {2, 3, 10, 40, 23, 0.15}, {3, 2, 12, 32, 17, 0.15}, {2, 5, 6, 48, 31, 0.15}};
 
 ModelSource source_of(const Sizes& sizes, std::uint64_t seed) {
   const nlohmann::json config = {{"model_type", "gpt2"}, {"activation_function", "gelu_new"}, {"layer_norm_epsilon", 1e-5},
