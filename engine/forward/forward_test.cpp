@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -89,6 +90,27 @@ BOOST_AUTO_TEST_CASE(what_lies_in_slots_a_query_does_not_see_never_matters) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_nan_that_one_query_sees_reaches_no_other_query_of_its_chunk) {
+  const Model& model = small_model();
+  History history = History::causal(model.config(), 1, 6, 0, 14);
+  for (const std::size_t column : {2U, 4U}) history.visible[5 * 6 + column] = 0;  // column 5 sees neither slot 2 nor column 4
+  auto cache = make_static_cache(shape_of(model), 6);
+  run_in_chunks(model, history, {4}, *cache);
+  const std::vector<float> fill(model.config().n_embd, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<SlotWrite> slot{{0, 2}};
+  for (std::size_t layer = 0; layer < model.config().n_layer; ++layer) cache->update(layer, {fill.data(), fill.data(), 0, 0}, 1, slot);
+  const StepPlan plan = plan_for(history, 4, 2, cache.get());
+  Workspace workspace;
+  workspace.reserve(model.config(), 2, 6);
+  std::vector<float> logits(logits_size(plan, model.config()));
+  run_step(model, plan, cache.get(), workspace, logits);
+  const std::vector<double> want = reference_logits(model, history);
+  const std::size_t vocab = model.config().vocab_size;
+  BOOST_TEST(std::isnan(logits.front()));
+  BOOST_TEST(worst_in_bounds({logits.end() - static_cast<std::ptrdiff_t>(vocab), logits.end()},
+                             {want.end() - static_cast<std::ptrdiff_t>(vocab), want.end()}) <= kEngineShare);
+}
+
 BOOST_AUTO_TEST_CASE(a_query_that_sees_nothing_gets_finite_logits) {
   History history = History::causal(small_model().config(), 1, 4, 0, 9);
   std::ranges::fill(history.visible, std::uint8_t{0});
@@ -138,6 +160,20 @@ BOOST_AUTO_TEST_CASE(a_plan_without_writes_leaves_the_cache_alone) {
   BOOST_TEST(cache->length() == 4U);
   BOOST_TEST(cache->read(1).keys == before.keys, boost::test_tools::per_element());
   BOOST_TEST(cache->read(1).values == before.values, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_that_only_reads_leaves_an_empty_cache_without_a_batch) {
+  const Model& model = small_model();
+  const History history = History::causal(model.config(), 2, 3, 0, 15);
+  auto cache = make_static_cache(shape_of(model), 8);
+  const StepPlan plan = plan_for(history, 0, 3, nullptr);
+  Workspace workspace;
+  workspace.reserve(model.config(), 6, 3);
+  std::vector<float> logits(logits_size(plan, model.config()));
+  run_step(model, plan, cache.get(), workspace, logits);
+  BOOST_TEST(cache->batch() == 0U);
+  BOOST_TEST(cache->bytes_held() == 0U);
+  BOOST_TEST(worst_in_bounds(logits, reference_logits(model, history)) <= kEngineShare);
 }
 
 BOOST_AUTO_TEST_CASE(settings_of_the_config_are_honoured) {
