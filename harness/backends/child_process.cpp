@@ -35,9 +35,9 @@ struct Pipe {
 };
 
 /// Above the three standard numbers, so that the child's copies onto them never meet a number already in use.
-FileDescriptor above_standard(int number) {
-  const FileDescriptor low(number);
-  FileDescriptor high(::fcntl(number, F_DUPFD_CLOEXEC, 3));
+FileDescriptor above_standard(FileDescriptor low) {
+  if (low.number() > 2) return low;
+  FileDescriptor high(::fcntl(low.number(), F_DUPFD_CLOEXEC, 3));
   if (!high.open()) system_failed("fcntl", errno);
   return high;
 }
@@ -45,12 +45,8 @@ FileDescriptor above_standard(int number) {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) system_failed("pipe", errno);
-  Pipe pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-  if (ends[0] < 3 || ends[1] < 3) {
-    pipe.read = above_standard(::dup(ends[0]));
-    pipe.write = above_standard(::dup(ends[1]));
-  }
-  return pipe;
+  FileDescriptor read(ends[0]), write(ends[1]);
+  return {above_standard(std::move(read)), above_standard(std::move(write))};
 }
 
 void set_nonblocking(const FileDescriptor& descriptor) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
 
@@ -161,6 +162,28 @@ BOOST_FIXTURE_TEST_CASE(two_requests_in_one_breath_are_two_replies, OpenedEngine
   served.send(both);
   BOOST_TEST(served.receive().at("id") == 4);
   BOOST_TEST(served.receive().at("id") == 5);
+}
+
+/// The text with the page's model folder made absolute.
+std::string here(std::string text) {
+  const std::string page_folder = "golden/lively";
+  if (const auto at = text.find(page_folder); at != std::string::npos) text.replace(at, page_folder.size(), kModel);
+  return text;
+}
+
+BOOST_AUTO_TEST_CASE(the_page_s_conversation_goes_as_it_stands_there) {
+  std::ifstream page(std::string(KVPROOF_SOURCE_DIR) + "/docs/pipe_protocol.md");
+  const auto engine = kh::make_engine_backend();
+  Served served(*engine);
+  json reply;
+  std::size_t replies = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("> {")) reply = served.ask(here(line.substr(2)));
+    if (!line.starts_with("< {")) continue;
+    BOOST_TEST(reply == json::parse(line.substr(2)), line << "\nbut it said " << reply.dump());
+    ++replies;
+  }
+  BOOST_TEST(replies == 9U);
 }
 
 BOOST_AUTO_TEST_CASE(input_that_is_no_message_ends_it_with_the_reason) {

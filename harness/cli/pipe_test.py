@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Backends behind a pipe, seen from the command line: pipe_test.py KVPROOF MISBEHAVING_CHILD SOURCE_FOLDER
+
+The embedded engine behind the pipe gives the same report lines as in process; a child that misbehaves fails its case in words
+(exit 1); a command that cannot be judged is exit 2.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+KVPROOF, CHILD, SOURCE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+GOLDENS = sorted(str(p) for p in (SOURCE / "golden").rglob("*.golden.safetensors"))
+CONFIG = {"n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 8, "vocab_size": 2, "initializer_range": 0.12}
+FORWARD = {"op": "forward", "cache": "a", "input_ids": [[1]]}
+FAILURES = []
+
+
+def expect(holds, what):
+    if not holds:
+        FAILURES.append(what)
+
+
+def run(*arguments):
+    done = subprocess.run([KVPROOF, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def numbers(text):
+    """The report lines without the words that name the backend."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    return [{k: v for k, v in line.items() if k not in ("backend", "replay")} for line in lines]
+
+
+def same_numbers(backend):
+    told = ["golden", "verify", *GOLDENS, "--report", "jsonl", "--backend"]
+    code, inside, _ = run(*told, backend)
+    piped_code, piped, errors = run(*told, f"exec:'{KVPROOF}' serve --backend {backend}")
+    expect(code == piped_code == 0, f"{backend}: exit {code} in process, {piped_code} through the pipe: {errors}")
+    expect(len(numbers(inside)) >= len(GOLDENS) > 0 and numbers(inside) == numbers(piped), f"{backend}: other lines through the pipe")
+
+
+def verdict(trace_file, mode, *words):
+    code, out, err = run("replay", trace_file, "--timeout", "2", "--backend", f"exec:'{CHILD}' {mode}")
+    expect(code == 1, f"{mode}: exit {code}, expected 1: {out}{err}")
+    for word in words:
+        expect(word in out, f"{mode}: \"{word}\" is not in: {out}")
+
+
+def no_backend(command, *words):
+    code, out, err = run("golden", "verify", GOLDENS[0], "--timeout", "2", "--backend", f"exec:{command}")
+    expect(code == 2 and out == "", f"{command}: exit {code}, expected 2: {out}{err}")
+    for word in words:
+        expect(word in err, f"{command}: \"{word}\" is not in: {err}")
+
+
+def write_trace(folder):
+    path = pathlib.Path(folder) / "x.trace.json"
+    path.write_text(json.dumps({"format": "kvproof-trace", "version": [1, 0], "models": {"main": {"config": CONFIG, "seed": 3}}, "run": {},
+                                "trace": [{"op": "new", "cache": "a", "kind": "dynamic"}, FORWARD, {"op": "length", "cache": "a"}]}),
+                    encoding="utf-8")
+    return str(path)
+
+
+def main():
+    same_numbers("engine")
+    same_numbers("oracle")
+    with tempfile.TemporaryDirectory() as folder:
+        trace = write_trace(folder)
+        verdict(trace, "crash forward", "crashed: the process was killed by signal 11 (", "asked for forward")
+        verdict(trace, "exit3 length", "crashed: the process exited with code 3", "cannot go on")
+        verdict(trace, "hang forward", "timed_out: no whole reply to forward", "within 2 s")
+        verdict(trace, "noise forward", "protocol_error: ", "does something print to standard output?")
+        verdict(trace, "nan", "non_finite", "logit 1 is nan")
+        verdict(trace, "wrong_id forward", "protocol_error: ", "it has id 7")
+    no_backend("no-such-command", "cannot start \"no-such-command\": No such file or directory")
+    no_backend("true", "exited with code 0 while it was asked for hello")
+    no_backend("cat", "exactly one of ok, error and unsupported")
+    no_backend(f"'{CHILD}' deaf", "no whole reply to hello")
+    no_backend(f"'{CHILD}' exit3 open", "exited with code 3", "cannot go on")
+    print("\n".join(FAILURES) or "pipe: all as expected")
+    return 1 if FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
