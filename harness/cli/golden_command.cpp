@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "harness/cli/backend_options.hpp"
 #include "harness/cli/commands.hpp"
@@ -39,11 +40,28 @@ void require_same_weights(const GoldenFile& golden, const Oracle& oracle) {
                      "These are other weights than the golden's: nothing was compared."});
 }
 
+/// All of a config that the numbers follow from.
+auto facts_of_numbers(const Config& c) {
+  return std::tuple(c.vocab_size, c.n_positions, c.n_embd, c.n_layer, c.n_head, c.n_inner, c.activation_function, c.layer_norm_epsilon, c.scale_attn_weights,
+                    c.scale_attn_by_inverse_layer_idx, c.reorder_and_upcast_attn, c.tie_word_embeddings);
+}
+
+/// The hash is of the weights alone, but another activation makes other numbers of the same weights.
+void require_same_config(const GoldenFile& golden, const Weights& weights) {
+  const auto found = nlohmann::json::parse(weights.config_text()), expected = nlohmann::json::parse(golden.config);
+  if (facts_of_numbers(weights.config()) == facts_of_numbers(parse_config(expected, golden.where + ": config"))) return;
+  std::vector<std::string> fields;
+  for (const auto& change : nlohmann::json::diff(expected, found)) fields.push_back(change.at("path").get<std::string>().substr(1));
+  throw DataError({(weights.folder() / "config.json").string(), fmt::format("other values of {}", fmt::join(fields, ", ")), fmt::format("those of {}", golden.where),
+                   "Nothing was compared."});
+}
+
 CaseReport verify(const VerifyRequest& request, const std::string& file) {
   const GoldenFile golden = read_golden(file);
   const std::filesystem::path folder = model_folder(request, file);
   const Oracles oracles{{"main", Oracle::open(folder)}};
   require_same_weights(golden, *oracles.at("main"));
+  require_same_config(golden, oracles.at("main")->weights());
   std::vector<Expectation> expected = expect_from_golden(golden, oracles.at("main")->facts());
 
   CaseReport report{.name = file, .backend = request.backend};

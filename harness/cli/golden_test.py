@@ -130,6 +130,15 @@ class NoVerdict(CliCase):
         run = self.expect(3, "golden", "verify", SEED, "--model", GOLDEN / "legacy", out=("weights_sha256 is", "nothing was compared"))
         self.assertRegex(run.last, r"^CORRUPT engine: 1 file \(1 not passed\), 0 rows compared, no numbers$")
 
+    def test_another_config_is_refused_before_any_number_is_compared(self):
+        model = self.model_of("seed")
+        config = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps(config | {"activation_function": "gelu", "attn_pdrop": 0.5}))
+        run = self.expect(3, "golden", "verify", SEED, "--model", model, out=("config.json: other values of activation_function", "Nothing was compared"))
+        self.assertIn("0 rows compared, no numbers", run.last)
+        (model / "config.json").write_text(json.dumps(config | {"attn_pdrop": 0.5, "n_inner": 128}))
+        self.expect(0, "golden", "verify", SEED, "--model", model)
+
     def test_nothing_to_compare_is_no_pass(self):
         document, _, path = self.golden()
         document["trace"] = [document["trace"][0], {"op": "length", "cache": "a", "expect": 0}]
