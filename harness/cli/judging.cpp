@@ -81,7 +81,7 @@ ExitCode Tally::finish(const char* noun) const {
   if (jsonl_) return code;
   std::cout << fmt::format("{} {}: {} {}{}{}, {} rows compared, {}\n", word_of(code), backend_, cases_, noun, cases_ == 1 ? "" : "s",
                            failed_ != 0 ? fmt::format(" ({} not passed)", failed_) : "", rows_, worst_where_.empty() ? "no numbers" : worst_where_);
-  if (!first_replay_.empty()) std::cout << fmt::format("replay: {}\n", first_replay_);
+  if (!first_replay_.empty()) std::cout << first_replay_ << '\n';
   return code;
 }
 

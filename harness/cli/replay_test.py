@@ -26,7 +26,7 @@ class Replay(CliCase):
     def test_a_failure_is_replayed_by_its_last_line(self):
         trace = self.write_trace(EVERY_OP, run={"atol": 0, "rtol": 0})
         run = self.expect(1, "replay", trace, out=("wrong_logits at step 2", "atol 0, rtol 0 (file)"))
-        again = subprocess.run(run.last.removeprefix("replay: "), shell=True, text=True, check=False, capture_output=True)
+        again = subprocess.run(run.last, shell=True, text=True, check=False, capture_output=True)
         self.assertEqual((again.returncode, again.stdout), (1, run.out))
         self.expect(0, "replay", trace, "--atol", "1e-5", "--rtol", "1e-4", out="(command line)")
 
