@@ -69,7 +69,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         trace = write_trace(folder)
         verdict(trace, "crash forward", "crashed: the process was killed by signal 11 (", "asked for forward")
-        verdict(trace, "exit3 length", "crashed: the process exited with code 3", "cannot go on")
+        verdict(trace, "exit3 forward", "crashed: the process exited with code 3", "cannot go on")
         verdict(trace, "hang forward", "timed_out: no whole reply to forward", "within 2 s")
         verdict(trace, "noise forward", "protocol_error: ", "does something print to standard output?")
         verdict(trace, "nan", "non_finite", "logit 1 is nan")
@@ -78,7 +78,7 @@ def main():
     no_backend("true", "exited with code 0 while it was asked for hello")
     no_backend("cat", "exactly one of ok, error and unsupported")
     no_backend(f"'{CHILD}' deaf", "no whole reply to hello")
-    no_backend(f"'{CHILD}' exit3 open", "exited with code 3", "cannot go on")
+    no_backend(f"'{CHILD}' exit3 hello", "exited with code 3", "cannot go on")
     print("\n".join(FAILURES) or "pipe: all as expected")
     return 1 if FAILURES else 0
 
