@@ -46,22 +46,36 @@ LawCase slots(const LawContext& context) {
   return b.finish(true);
 }
 
+/// Where a crop may go wrong, one place a case; after the first append of n columns and the second up to `past`.
+struct CropCase {
+  std::size_t n, last, length;
+  bool padded;
+};
+
+CropCase crop_case(TraceBuilder& b) {
+  CropCase made{b.size(3, 6), b.size(2, 3), 0, b.index() % 2 == 1};
+  if (b.random.chance(30)) made.last = 1;
+  const std::size_t place = (b.index() / 3) % 8;
+  if (place == 6) made.last = 2;  // the first column of the last append must not be all of it
+  const std::size_t past = made.n + made.last;
+  const std::size_t lengths[] = {0, 1, past - 1, past, made.n - 1, made.n, made.n + 1, b.size(1, past)};
+  made.length = lengths[place];
+  return made;
+}
+
 LawCase crop(const LawContext& context) {
   TraceBuilder b(context);
   std::size_t batch = b.batch();
-  const std::size_t n = b.size(3, 6), last = b.size(1, 3);
-  const bool padded = b.index() % 2 == 1;
+  const CropCase made = crop_case(b);
   const std::string cache = b.make(b.any_kind(), 24, 12);  // a window wider than the history: rule 5 has a law of its own
-  Rows mask(batch, std::vector<std::int64_t>(n, 1));
-  if (padded) mask.front() = left_padded(b.size(1, n - 1), n);
-  b.feed(cache, b.tokens(batch, n), {.mask = mask, .positions = Positions::from_mask});
-  b.feed(cache, b.tokens(batch, last), {.positions = Positions::from_mask});
-  const std::size_t past = n + last;
-  const std::size_t lengths[] = {0, 1, past - 1, past, n, b.size(1, past)};
-  b.crop(cache, lengths[(b.index() / 3) % 6]);
+  Rows mask(batch, std::vector<std::int64_t>(made.n, 1));
+  if (made.padded) mask.front() = left_padded(b.size(made.length == 1 ? 2 : 1, made.n - 1), made.n);  // to 1: in the middle of the pads
+  b.feed(cache, b.tokens(batch, made.n), {.mask = mask, .positions = Positions::from_mask});
+  b.feed(cache, b.tokens(batch, made.last), {.positions = Positions::from_mask});
+  b.crop(cache, made.length);
   b.length(cache);
   if (b.state(cache).length == 0) batch = b.batch();
-  const Positions positions = padded ? Positions::from_mask : Positions::absent;
+  const Positions positions = made.padded ? Positions::from_mask : Positions::absent;
   b.feed(cache, b.tokens(batch, 1), {.positions = positions});
   b.crop(cache, b.state(cache).length - 1);  // once more: a cursor that stayed shows now
   b.feed(cache, b.tokens(batch, 3), {.positions = positions});
