@@ -42,10 +42,10 @@ std::unique_ptr<Backend> faulty_engine(const std::string& name) {
 
 }  // namespace
 
-void add_backend_options(OptionTable& table, const char* standard) {
+void add_backend_options(OptionTable& table, const char* standard, const char* restarts) {
   table.add_options()("backend", po::value<std::string>()->default_value(standard), "engine, oracle, fault:NAME, or exec:COMMAND")(
       "timeout", po::value<std::string>()->default_value("60"), "seconds for one whole reply of an exec: backend")(
-      "max-restarts", po::value<std::string>()->default_value("100"), "how often an exec: backend that broke down is started again");
+      "max-restarts", po::value<std::string>()->default_value(restarts), "how often an exec: backend that broke down is started again");
 }
 
 std::unique_ptr<Backend> backend_from(const OptionValues& values) {

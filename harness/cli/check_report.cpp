@@ -13,6 +13,7 @@
 #include "harness/report/law_table.hpp"
 #include "harness/report/text.hpp"
 #include "harness/trace/step_json.hpp"
+#include "harness/verdict/shrink_case.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -47,7 +48,8 @@ CaseReport shown_failure(const CheckRequest& request, const CheckModels& models,
   const auto backend = request.make_backend();
   for (const auto& [name, model] : each.models) backend->open(name, models.folder(model));
   const TraceFile found{models.sources(each.models), header_of(request, each), each.made.trace};
-  const SmallFailure small = smallest_failure(found, each.judgement, *backend, models.oracles(each.models), request.tolerance);
+  const Oracles oracles = models.oracles(each.models);
+  const SmallFailure small = smallest_failure(found, each.judgement, {each.law->judgement, *backend, oracles, request.tolerance});
 
   std::filesystem::create_directories(options.failures);
   const std::filesystem::path path = options.failures / fmt::format("{}-{}-{}.trace.json", each.law->id, request.seed, each.index);

@@ -13,5 +13,6 @@ namespace kvproof::harness {
 [[nodiscard]] ExitCode run_model(const Arguments& arguments);
 [[nodiscard]] ExitCode run_generate(const Arguments& arguments);
 [[nodiscard]] ExitCode run_serve(const Arguments& arguments);
+[[nodiscard]] ExitCode run_shrink(const Arguments& arguments);
 
 }  // namespace kvproof::harness

@@ -19,10 +19,11 @@ struct Command {
   ExitCode (*run)(const Arguments&);
 };
 
-constexpr std::array<Command, 6> kCommands = {{
+constexpr std::array<Command, 7> kCommands = {{
     {"check", "judge a backend law by law", run_check},
     {"golden", "verify, show, make or diff golden files", run_golden},
     {"replay", "play a trace file on a backend and judge it", run_replay},
+    {"shrink", "make a failing trace file as small as it can be", run_shrink},
     {"model", "make a model from a seed, or say what a folder holds", run_model},
     {"generate", "greedy generation with the embedded engine", run_generate},
     {"serve", "the embedded engine behind a pipe, for exec:", run_serve},

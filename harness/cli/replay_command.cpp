@@ -6,9 +6,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
 #include "harness/cli/program.hpp"
-#include "harness/cli/shrinking.hpp"
-#include "harness/runner/model_folders.hpp"
-#include "harness/verdict/judge_case.hpp"
+#include "harness/cli/trace_on_trial.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -16,17 +14,11 @@ namespace {
 namespace po = boost::program_options;
 
 CaseReport replay(const std::string& path, Backend& backend, const OptionValues& values) {
-  const std::string spec = values["backend"].as<std::string>();
-  const TraceFile file = read_trace_file(path);
-  const ModelFolders models(file.models, std::filesystem::path(path).parent_path());
-  Oracles oracles;
-  for (const auto& [name, folder] : models.folders()) oracles[name] = Oracle::open(folder);
-
-  CaseReport report{.name = path, .backend = spec};
-  report.tolerance = tolerance_from(values, tolerance_of(file.run));
+  const TraceOnTrial on_trial(path, backend, values);
+  CaseReport report{.name = path, .backend = values["backend"].as<std::string>()};
+  report.tolerance = on_trial.tolerance;
   report.replay = fmt::format("{} replay {}{}{}", program(), quoted(path), backend_arguments(values), tolerance_arguments(values));
-  for (const auto& [name, folder] : models.folders()) backend.open(name, folder);
-  report.judgement = judge_case({path, file.trace, {file.run.poison}, judgement_of(file, path)}, backend, oracles, report.tolerance);
+  report.judgement = judge_file(on_trial.file, path, on_trial.trial);
   report.verdict = verdict_of(report.judgement);
   return report;
 }

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+
+#include "harness/cli/options.hpp"
+#include "harness/runner/model_folders.hpp"
+#include "harness/verdict/shrink_case.hpp"
+
+namespace kvproof::harness {
+
+/// A trace file ready to be judged: its models on disk and open in the backend, its law and tolerance found.
+///
+/// Errors    DataError as read_trace_file, ModelFolders and Oracle::open, and for a law that nobody knows; UsageError for a tolerance.
+struct TraceOnTrial {
+  TraceOnTrial(std::string file_path, Backend& backend, const OptionValues& values);
+
+  std::string path;
+  TraceFile file;
+  ModelFolders models;
+  Oracles oracles;
+  Tolerance tolerance;  ///< command line over file over default
+  Trial trial;
+};
+
+}  // namespace kvproof::harness
