@@ -1,6 +1,7 @@
 #include "engine/safetensors/header.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>  // fmt::join, since {fmt} 11
 
 #include <nlohmann/json.hpp>
 #include <set>

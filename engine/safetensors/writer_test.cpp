@@ -61,6 +61,13 @@ BOOST_AUTO_TEST_CASE(wide_elements_come_first_and_names_decide_among_equals) {
   BOOST_TEST((starts[0] - file.bytes().data()) % 8 == 0);
 }
 
+BOOST_AUTO_TEST_CASE(the_data_start_on_a_multiple_of_eight_whatever_the_names) {
+  for (std::size_t length = 1; length <= 16; ++length) {
+    const std::vector<TensorToWrite> tensors{{std::string(length, 'n'), Dtype::u8, {3}, kThree}};
+    BOOST_TEST((kvproof::encode_safetensors({}, tensors).size() - 3) % 8 == 0U);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_order_of_the_list_does_not_change_the_bytes) {
   auto tensors = some_tensors();
   const auto bytes = kvproof::encode_safetensors({}, tensors);

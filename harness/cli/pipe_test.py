@@ -55,6 +55,13 @@ def no_backend(command, *words):
         expect(word in err, f"{command}: \"{word}\" is not in: {err}")
 
 
+def lost_on_the_way(trace_file, mode, *words):
+    code, out, err = run("replay", trace_file, "--timeout", "2", "--backend", f"exec:'{CHILD}' {mode}")
+    expect(code == 2, f"{mode}: exit {code}, expected 2: {out}{err}")
+    for word in words:
+        expect(word in out, f"{mode}: \"{word}\" is not in: {out}")
+
+
 def write_trace(folder):
     path = pathlib.Path(folder) / "x.trace.json"
     path.write_text(json.dumps({"format": "kvproof-trace", "version": [1, 0], "models": {"main": {"config": CONFIG, "seed": 3}}, "run": {},
@@ -74,6 +81,7 @@ def main():
         verdict(trace, "noise forward", "protocol_error: ", "does something print to standard output?")
         verdict(trace, "nan", "non_finite", "logit 1 is nan")
         verdict(trace, "wrong_id forward", "protocol_error: ", "it has id 7")
+        lost_on_the_way(trace, "exit3 open", "exited with code 3", "cannot go on")
     no_backend("no-such-command", "cannot start \"no-such-command\": No such file or directory")
     no_backend("true", "exited with code 0 while it was asked for hello")
     no_backend("cat", "exactly one of ok, error and unsupported")
