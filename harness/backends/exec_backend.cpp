@@ -58,6 +58,7 @@ class ExecBackend : public Backend {
  public:
   ExecBackend(const std::string& command, const BackendLimits& limits) : where_("--backend exec:" + command), limits_(limits) {
     ignore_sigpipe();
+    end_children_with_us();
     try {
       words_ = split_command(command);
     } catch (const Error& error) {

@@ -12,7 +12,8 @@ namespace kvproof::harness {
 /// A child that ends, is late or breaks the protocol costs one case: its call is a Breakdown (`crashed`, `timed_out`,
 /// `protocol_error`), and the next begin() starts another child with the same models.
 /// Owns      the child and its process group; destroying it says `close`, waits two seconds, then kills.
-/// Threads   SIGPIPE is ignored in the whole process from here on, unless the program handles it.
+/// Threads   from here on the whole process ignores SIGPIPE and ends its children with itself on SIGINT, SIGTERM and SIGHUP,
+///           unless the program handles those.
 /// Errors    NoBackend if it does not start, ends at once, does not answer hello, open or its first begin, or was restarted
 ///           too often.
 /// Cost      a call is a write and a read on a pipe: tens of microseconds.

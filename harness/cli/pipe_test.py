@@ -6,9 +6,11 @@ The embedded engine behind the pipe gives the same report lines as in process; a
 """
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 KVPROOF, CHILD, SOURCE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 GOLDENS = sorted(str(p) for p in (SOURCE / "golden").rglob("*.golden.safetensors"))
@@ -62,6 +64,38 @@ def lost_on_the_way(trace_file, mode, *words):
         expect(word in out, f"{mode}: \"{word}\" is not in: {out}")
 
 
+def children_of(pid):
+    try:
+        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(holds, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.01)
+    return holds()
+
+
+def ends_with_us(trace_file, sent):
+    """A hanging child does not outlive a kvproof that is interrupted."""
+    with subprocess.Popen([KVPROOF, "replay", trace_file, "--backend", f"exec:'{CHILD}' hang forward"], stdout=subprocess.DEVNULL) as process:
+        expect(wait_until(lambda: children_of(process.pid)), f"{sent.name}: no child started")
+        child = (children_of(process.pid) or [0])[0]
+        process.send_signal(sent)
+        code = process.wait(timeout=30)
+    expect(code == -sent, f"{sent.name}: ended with {code}, expected {-sent}")
+    expect(child != 0 and wait_until(lambda: not runs(child)), f"{sent.name}: the child still runs")
+
+
 def write_trace(folder):
     path = pathlib.Path(folder) / "x.trace.json"
     path.write_text(json.dumps({"format": "kvproof-trace", "version": [1, 0], "models": {"main": {"config": CONFIG, "seed": 3}}, "run": {},
@@ -81,6 +115,8 @@ def main():
         verdict(trace, "noise forward", "protocol_error: ", "does something print to standard output?")
         verdict(trace, "nan", "non_finite", "logit 1 is nan")
         verdict(trace, "wrong_id forward", "protocol_error: ", "it has id 7")
+        ends_with_us(trace, signal.SIGINT)
+        ends_with_us(trace, signal.SIGTERM)
         lost_on_the_way(trace, "exit3 open", "exited with code 3", "cannot go on")
     no_backend("no-such-command", "cannot start \"no-such-command\": No such file or directory")
     no_backend("true", "exited with code 0 while it was asked for hello")
