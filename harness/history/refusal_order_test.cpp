@@ -40,7 +40,7 @@ std::size_t check_pairs(const Flaws<T>& flaws, const std::vector<std::pair<Code,
       flaws[j].second(call);
       if (i != j) flaws[i].second(call);
       BOOST_TEST_INFO("with " << code_name(flaws[j].first));
-      KVPROOF_CHECK_CODE(stage, Call(call), flaws[i].first);
+      check_code(stage, Call(call), flaws[i].first);
       pairs += i != j ? 1U : 0U;
     }
   return pairs;
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(bad_argument_comes_before_the_limits_of_a_generate) {
   call.window = 2;
   for (const std::int64_t n : {std::int64_t{4}, std::numeric_limits<std::int64_t>::max()}) {
     call.max_new_tokens = n;
-    KVPROOF_CHECK_CODE(stage, Call(call), Code::bad_argument);
+    check_code(stage, call, Code::bad_argument);
   }
 }
 
@@ -127,37 +127,37 @@ BOOST_AUTO_TEST_CASE(a_mask_value_comes_before_a_hidden_end_of_the_prompt_and_bo
   Generate call = good_generate(true);
   call.attention_mask = Rows{{1, 0}, {2, 1}};
   call.max_new_tokens = 4;
-  KVPROOF_CHECK_CODE(stage, Call(call), Code::mask_value);
+  check_code(stage, call, Code::mask_value);
   BOOST_TEST(stage.world.apply(call).refusal->message == "mask value 2 is neither 0 nor 1");
 }
 
 BOOST_AUTO_TEST_CASE(context_length_comes_before_capacity) {
   Stage stage;
-  KVPROOF_CHECK_CODE(stage, Call(feed("static", {std::vector<std::int64_t>(10, 1), std::vector<std::int64_t>(10, 1)},
+  check_code(stage, Call(feed("static", {std::vector<std::int64_t>(10, 1), std::vector<std::int64_t>(10, 1)},
                                       Rows{{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, std::vector<std::int64_t>(13, 1)})), Code::context_length);
 }
 
 BOOST_AUTO_TEST_CASE(new_looks_at_the_name_before_the_arguments) {
   Stage stage;
-  KVPROOF_CHECK_CODE(stage, new_cache("dynamic", "unknown"), Code::cache_exists);
+  check_code(stage, new_cache("dynamic", "unknown"), Code::cache_exists);
 }
 
 BOOST_AUTO_TEST_CASE(clone_looks_for_the_source_before_the_new_name) {
   Stage stage;
-  KVPROOF_CHECK_CODE(stage, Call(Clone{"dynamic", "nowhere"}), Code::unknown_cache);
+  check_code(stage, Clone{"dynamic", "nowhere"}, Code::unknown_cache);
 }
 
 BOOST_AUTO_TEST_CASE(load_looks_only_at_the_saved_name) {
   Stage stage;
-  KVPROOF_CHECK_CODE(stage, Call(Load{"nowhere", "never"}), Code::name_unknown);
-  KVPROOF_CHECK_CODE(stage, Call(Load{"dynamic", "never"}), Code::name_unknown);
+  check_code(stage, Load{"nowhere", "never"}, Code::name_unknown);
+  check_code(stage, Load{"dynamic", "never"}, Code::name_unknown);
 }
 
 BOOST_AUTO_TEST_CASE(the_name_comes_before_layer_length_and_rows) {
   Stage stage;
-  KVPROOF_CHECK_CODE(stage, Call(Read{"nowhere", 9}), Code::unknown_cache);
-  KVPROOF_CHECK_CODE(stage, Call(Crop{"nowhere", -1}), Code::unknown_cache);
-  KVPROOF_CHECK_CODE(stage, Call(Gather{"nowhere", {-1}}), Code::unknown_cache);
+  check_code(stage, Read{"nowhere", 9}, Code::unknown_cache);
+  check_code(stage, Crop{"nowhere", -1}, Code::unknown_cache);
+  check_code(stage, Gather{"nowhere", {-1}}, Code::unknown_cache);
 }
 
 // A length is out of range or between 0 and P, so crop_range and crop_evicted never meet; nor do the codes of different ops
@@ -165,9 +165,9 @@ BOOST_AUTO_TEST_CASE(the_name_comes_before_layer_length_and_rows) {
 // crop_evicted and row_range). Their neighbours on the same op are tested above.
 BOOST_AUTO_TEST_CASE(crop_out_of_range_is_never_evicted) {
   Stage stage;
-  KVPROOF_CHECK_CODE(stage, Call(Crop{"sliding", -1}), Code::crop_range);
-  KVPROOF_CHECK_CODE(stage, Call(Crop{"sliding", 5}), Code::crop_range);
-  KVPROOF_CHECK_CODE(stage, Call(Crop{"sliding", 1}), Code::crop_evicted);
+  check_code(stage, Crop{"sliding", -1}, Code::crop_range);
+  check_code(stage, Crop{"sliding", 5}, Code::crop_range);
+  check_code(stage, Crop{"sliding", 1}, Code::crop_evicted);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -13,12 +13,6 @@ using namespace kvproof::harness;
 using kvproof::Rows;
 using List = std::vector<std::int64_t>;
 
-std::string seen(const RowHistory& row, std::size_t q) {
-  std::string text;
-  for (std::size_t c = 0; c <= q; ++c) text += row.visible(q, c) ? '1' : '0';
-  return text;
-}
-
 // TR16
 BOOST_FIXTURE_TEST_SUITE(limits, Watched)
 

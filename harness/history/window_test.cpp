@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_window_of_one_lets_any_crop_through) {
   Watched watched;
   watched.play(new_cache("w", "static_sliding_window", 4, 1));
   watched.play(feed("w", {{1, 2, 3, 4}}));
-  for (const std::int64_t length : {3, 2, 1}) KVPROOF_CHECK_CODE(watched, Call(Crop{"w", length}), std::nullopt);
+  for (const std::int64_t length : {3, 2, 1}) check_code(watched, Crop{"w", length}, std::nullopt);
   BOOST_TEST(watched.cache("w").gone == 1U);
   BOOST_TEST(watched.play(Read{"w", 0}).columns == 0U);  // one column long, and nothing of it is held
   watched.play(feed("w", {{5}}));
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(hidden_columns_that_are_lost_forbid_a_crop_too) {
   Watched watched;
   watched.play(new_cache("w", "static_sliding_window", 4, 2));
   watched.play(feed("w", {{1, 2, 3, 4}}, Rows{{0, 0, 1, 1}}));
-  KVPROOF_CHECK_CODE(watched, Call(Crop{"w", 2}), Code::crop_evicted);
+  check_code(watched, Crop{"w", 2}, Code::crop_evicted);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_gone_travels_with_clone_gather_save_and_load) {
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(what_is_gone_travels_with_clone_gather_save_and_load) {
   watched.play(Gather{"loaded", {1, 0}});
   for (const char* name : {"clone", "loaded"}) {
     BOOST_TEST(watched.cache(name).gone == 2U);
-    KVPROOF_CHECK_CODE(watched, Call(Crop{name, 2}), Code::crop_evicted);
+    check_code(watched, Crop{name, 2}, Code::crop_evicted);
   }
 }
 
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_crop_to_zero_forgets_what_was_gone) {
   watched.play(Crop{"w", 0});
   BOOST_TEST(watched.cache("w").gone == 0U);
   watched.play(feed("w", {{1, 2}, {3, 4}}));
-  KVPROOF_CHECK_CODE(watched, Call(Crop{"w", 1}), std::nullopt);
+  check_code(watched, Crop{"w", 1}, std::nullopt);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

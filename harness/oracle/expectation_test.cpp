@@ -155,6 +155,22 @@ BOOST_AUTO_TEST_CASE(the_numbers_of_one_call_are_those_of_its_step) {
     if (expectations[step].numbers) BOOST_TEST(same(numbers_of(trace[step].call, expectations[step].outcome, oracles), expectations[step].numbers));
 }
 
+BOOST_AUTO_TEST_CASE(shapes_alone_are_those_of_the_numbers) {
+  const Trace trace = Scribbler(11, facts_of(oracles)).write(60);
+  const auto numbers = expect_from_oracle(trace, oracles, false), shapes = expect_shapes(trace, facts_of(oracles));
+  BOOST_REQUIRE(shapes.size() == numbers.size());
+  for (std::size_t step = 0; step < trace.size(); ++step) {
+    const auto &want = numbers[step].numbers, &got = shapes[step].numbers;
+    BOOST_REQUIRE(want.has_value() == got.has_value());
+    if (!want) continue;
+    BOOST_TEST(got->compared.empty());
+    for (const auto& [whole, shape] : {std::pair(&want->logits, &got->logits), std::pair(&want->keys, &got->keys), std::pair(&want->values, &got->values)}) {
+      BOOST_REQUIRE(whole->has_value() == shape->has_value());
+      if (*whole) BOOST_TEST(((*whole)->shape == (*shape)->shape && (*shape)->values.empty()));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(shapes_follow_what_was_asked_for) {
   const auto steps = expect_from_oracle(
       trace_of({NewCache{"a", "dynamic", {}, {}, {}}, Read{"a", 1}, Forward{.cache = "a", .input_ids = {{1, 2, 3}, {4, 5, 6}}},

@@ -34,7 +34,7 @@ void require_version(Fields& fields) {
   if (format != "kvproof-golden") throw DataError({fields.where(), fmt::format("format is {}", shown(format)), "\"kvproof-golden\"", ""});
   const auto version = fields.integers("version");
   if (version.size() != 2 || version[0] != 1)
-    throw DataError({fields.where(), fmt::format("version is [{}]", fmt::join(version, ", ")), "[1, 0]", "A newer kvproof may read it."});
+    throw DataError({fields.where(), fmt::format("version is {}", cut(fmt::format("[{}]", fmt::join(version, ", ")), 60)), "[1, 0]", "A newer kvproof may read it."});
 }
 
 void read_tolerance(const nlohmann::json& document, GoldenFile& golden) {

@@ -25,7 +25,7 @@ void require_format(Fields& fields) {
   if (format != "kvproof-trace") throw DataError({fields.where(), fmt::format("format is {}", shown(format)), "\"kvproof-trace\"", ""});
   const auto version = fields.integers("version");
   if (version.size() != 2 || version[0] != 1)
-    throw DataError({fields.where(), fmt::format("version is {}", nlohmann::json(version).dump()), "[1, 0]", "A newer kvproof may read it."});
+    throw DataError({fields.where(), fmt::format("version is {}", cut(nlohmann::json(version).dump(), 60)), "[1, 0]", "A newer kvproof may read it."});
 }
 
 ModelSource read_model(const nlohmann::json& document, const std::string& where) {
