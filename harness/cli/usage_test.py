@@ -7,7 +7,7 @@ import subprocess
 from cli_case import GOLDEN, KVPROOF, CliCase
 
 SEED = GOLDEN / "seed" / "seed.golden.safetensors"
-COMMANDS = ["golden verify", "golden show", "golden make", "golden diff", "replay", "model make", "model info", "generate", "serve"]
+COMMANDS = ["check", "shrink", "golden verify", "golden show", "golden make", "golden diff", "replay", "model make", "model info", "generate", "serve"]
 
 
 class Help(CliCase):
