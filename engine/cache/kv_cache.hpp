@@ -90,6 +90,7 @@ class KvCache {
   void restore(std::span<const KvArrays> layers, std::size_t length, std::size_t gone);
   /// While on, every slot that holds no column is kept filled with NaN: a read of one shows.
   void poison(bool on) noexcept;
+  [[nodiscard]] bool poisoned() const noexcept { return poisoned_; }
 
  protected:
   explicit KvCache(const KvShape& shape) noexcept : shape_(shape) {}

@@ -111,6 +111,20 @@ bool len_shared_rows(StepPlan& plan, const KvCache*) {
   return changed;
 }
 
+/// An unwritten slot holds what real engines' allocations hold, zeros: whatever lay in this memory before would fail now and then.
+void zero_unwritten_slot(const KvCache& cache, std::size_t slot) {
+  const KvShape& shape = cache.shape();
+  for (std::size_t layer = 0; layer < shape.n_layer && !cache.poisoned(); ++layer) {
+    const KvView view = cache.view(layer);
+    for (std::size_t row = 0; row < cache.batch(); ++row)
+      for (std::size_t head = 0; head < shape.n_head; ++head) {
+        const std::size_t at = row * view.row_stride + head * view.head_stride + slot * shape.head_dim;
+        std::fill_n(const_cast<float*>(view.keys) + at, shape.head_dim, 0.0F);
+        std::fill_n(const_cast<float*>(view.values) + at, shape.head_dim, 0.0F);
+      }
+  }
+}
+
 /// A static cache also attends over the slot behind its last column, which nothing was written to.
 bool tail_visible(StepPlan& plan, const KvCache* cache) {
   if (cache == nullptr || cache->kind() == CacheKind::dynamic || cache->length() == 0 || plan.batch != cache->batch()) return false;
@@ -126,6 +140,7 @@ bool tail_visible(StepPlan& plan, const KvCache* cache) {
   }
   plan.visible = std::move(visible);
   plan.read_slot.push_back(cache->slot(cache->length()));
+  zero_unwritten_slot(*cache, plan.read_slot.back());
   return true;
 }
 
