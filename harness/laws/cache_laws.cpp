@@ -16,7 +16,7 @@ LawCase fixed(const LawContext& context) {
   if (b.random.chance(50)) mask.front() = left_padded(b.size(1, n - 1), n);
   const auto chunks = b.cut(n, 4);
   for (const std::size_t spare : {std::size_t{0}, std::size_t{1}, b.size(2, 20)}) {
-    const std::string cache = b.make(b.kind("static"), n + spare);
+    const std::string cache = b.make("static", n + spare);
     b.feed_in_chunks(cache, ids, chunks, {.mask = mask, .positions = Positions::from_mask});
     b.drop(cache);
   }

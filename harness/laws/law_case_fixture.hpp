@@ -27,7 +27,7 @@ struct MadeCase {
   LawCase made;
 };
 
-inline MadeCase made_case(const Law& law, std::uint64_t seed, std::size_t index) {
+inline MadeCase made_case(const Law& law, std::uint64_t seed, std::size_t index, const Capabilities& capabilities = everything()) {
   static const std::vector<ModelFacts> kFacts = [] {
     std::vector<ModelFacts> facts;
     for (const ModelSource& model : probe_models()) facts.push_back(facts_of(model));
@@ -36,7 +36,7 @@ inline MadeCase made_case(const Law& law, std::uint64_t seed, std::size_t index)
   MadeCase result;
   const std::uint64_t case_seed = derived_seed(seed, fmt::format("{}/{}", law.id, index));
   for (const auto& [name, number] : probe_choice(case_seed, law.models)) result.models[name] = kFacts[number];
-  result.made = law.generate({result.models, everything(), case_seed, index});
+  result.made = law.generate({result.models, capabilities, case_seed, index});
   return result;
 }
 

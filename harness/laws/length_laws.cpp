@@ -87,7 +87,7 @@ LawCase limits(const LawContext& context) {
   const bool one_go = (b.index() / 4) % 2 == 0;
   if (b.index() % 4 < 2) {  // capacity
     const std::size_t capacity = b.size(1, 9);
-    const std::string cache = b.make(b.kind("static"), capacity);
+    const std::string cache = b.make("static", capacity);
     if (capacity > 1 && !one_go) b.feed(cache, b.tokens(batch, capacity - 1));
     walk_edge(b, cache, batch, one_go ? capacity : 1, one_go);
     if (!one_go) b.feed(cache, b.tokens(batch, 2));

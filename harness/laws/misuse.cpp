@@ -59,8 +59,8 @@ void break_rule(const Scene& s, Code code) {
 }
 
 std::string kind_for(TraceBuilder& b, Code code) {
-  if (code == Code::capacity) return b.kind("static");
-  if (code == Code::crop_evicted) return b.kind("static_sliding_window");
+  if (code == Code::capacity) return "static";
+  if (code == Code::crop_evicted) return "static_sliding_window";
   return code == Code::context_length ? b.kind("dynamic") : b.kind(std::array{"dynamic", "static", "static_sliding_window"}[(b.index() / kCodeCount) % 3]);
 }
 

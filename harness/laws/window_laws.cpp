@@ -6,7 +6,7 @@
 namespace kvproof::harness {
 namespace {
 
-std::string sliding(TraceBuilder& b, std::size_t capacity, std::size_t window) { return b.make(b.kind("static_sliding_window"), capacity, window); }
+std::string sliding(TraceBuilder& b, std::size_t capacity, std::size_t window) { return b.make("static_sliding_window", capacity, window); }
 
 /// Windows from 1 to wider than the history, capacities below the window among them; chunks around the window's size.
 LawCase band(const LawContext& context) {
