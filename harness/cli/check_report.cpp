@@ -140,8 +140,8 @@ std::string check_text(const CheckRequest& request, const std::vector<LawReport>
     text += failures_text(law);
     if (replay.empty() && !law.failures.empty()) replay = law.failures.front().replay;
   }
-  text += fmt::format("{} {}: {} laws, {} traces, {} distinct rows compared, worst {} of the bound; seed {}, {}\n", word_of(code_of(laws)), options.backend, laws.size(),
-                      traces, rows, worst ? fmt::format("{:.3g}", *worst) : "unknown", request.seed, tolerance_text(request.tolerance));
+  text += fmt::format("{} {}: {} law{}, {} traces, {} distinct rows compared, worst {} of the bound; seed {}, {}\n", word_of(code_of(laws)), options.backend, laws.size(),
+                      laws.size() == 1 ? "" : "s", traces, rows, worst ? fmt::format("{:.3g}", *worst) : "unknown", request.seed, tolerance_text(request.tolerance));
   return replay.empty() ? text : text + replay + "\n";
 }
 

@@ -21,7 +21,7 @@ class Check(CliCase):
         self.assertEqual(len(laws), 45)
         for law in laws:
             run = self.check(0, "--only", law, "--traces", 6, "--seed", 5)
-            self.assertRegex(run.last, r"^PASS engine: 1 laws, 6 traces")
+            self.assertRegex(run.last, r"^PASS engine: 1 law, 6 traces")
 
     def test_the_report_is_the_same_bytes_whatever_the_jobs(self):
         runs = [self.check(0, "--traces", 5, "--seed", 9, "-j", jobs).out for jobs in (1, 2, 5)]
@@ -65,6 +65,8 @@ class Check(CliCase):
     def test_reports_for_programs(self):
         lines = self.check(0, "--only", "window.*", "--traces", 3, "--report", "jsonl").out.splitlines()
         self.assertEqual([json.loads(line)["law"] for line in lines], [law for law in self.laws() if law.startswith("window.")])
+        for line in self.check(0, "--traces", 2, "--report", "jsonl").out.splitlines():
+            self.assertGreater(json.loads(line)["rows"], 0, f"a law that compares no row: {line}")
         junit = self.folder / "report.xml"
         run = self.check(1, "--backend", "fault:window-minus-one", "--only", "window.*", "--traces", 3, "--report", f"junit={junit}")
         self.assertIn("FAIL fault:window-minus-one", run.out)

@@ -84,6 +84,11 @@ class Consistency {
     return hashes[outcome.first + spot.column];
   }
 
+  void note(const Spot& spot) {
+    const Outcome& outcome = expected_[spot.step].outcome;
+    judgement_.row_hashes.push_back(prefix(spot, outcome) ^ fnv1a(outcome.model));
+  }
+
   std::span<const double> logits_at(const Spot& spot) const {
     const Tensor& tensor = *logits_of(spot.step);
     const std::size_t width = tensor.shape[2];
@@ -97,8 +102,7 @@ class Consistency {
     compare_row({left, right, {}}, {got.row, got.column}, tolerance_, comparison);
     if (comparison.worst > judgement_.numbers.worst || !judgement_.numbers.worst_place) judgement_.worst_step = got.step;
     judgement_.numbers.add(comparison);
-    const Outcome& outcome = expected_[got.step].outcome;
-    judgement_.row_hashes.push_back(prefix(got, outcome) ^ fnv1a(outcome.model));
+    note(got);
     if (const auto& at = comparison.first_failing)
       add(FindingKind::wrong_logits, got.step, at,
           fmt::format("row {} column {}: logit {} got {:.8g}, but {:.8g} at step {} row {} column {}, which means the same (bound {:.2g}); {} of {} differ", got.row,
@@ -110,6 +114,7 @@ class Consistency {
     Comparison comparison;
     compare_row({left, right, {}}, {got.row, got.column}, tolerance_, comparison);
     ++judgement_.numbers.rows;
+    note(got);
     if (comparison.worst > 1) return;
     add(FindingKind::wrong_logits, got.step, comparison.worst_place,
         fmt::format("row {} column {}: the same logits as at step {} row {} column {}, at other positions (they differ by {:.2g} of the bound)", got.row, got.column,

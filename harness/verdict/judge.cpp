@@ -75,8 +75,9 @@ class Judge {
 
   void judge_generate(const Generate& call, const Expectation& expected, const Answer& answer) {
     if (!answer.ids) return add(FindingKind::wrong_shape, "no ids in the answer");
-    auto finding = judge_ids({call, expected.outcome, expected.recorded_ids}, *answer.ids, *oracles_.at(expected.outcome.model), tolerance_);
-    if (finding) add(finding->kind, finding->message, finding->place);
+    const JudgedIds judged = judge_ids({call, expected.outcome, expected.recorded_ids}, *answer.ids, *oracles_.at(expected.outcome.model), tolerance_);
+    if (judged.finding) add(judged.finding->kind, judged.finding->message, judged.finding->place);
+    for (const std::uint64_t hash : judged.row_hashes) result_.row_hashes.push_back(hash ^ fnv1a(expected.outcome.model));
     result_.numbers.rows += answer.ids->size();
   }
 

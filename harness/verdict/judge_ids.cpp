@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace kvproof::harness {
 namespace {
@@ -63,9 +64,13 @@ class Forced {
     std::fill_n(wanted.logits.begin() + static_cast<std::ptrdiff_t>(first_), ids.size(), std::uint8_t{1});
     truth_ = oracle.truth(history, wanted);
     if (tolerance.derived) in_float_ = oracle.in_float(history, wanted);
+    hashes_ = history.prefix_hashes();
   }
 
   [[nodiscard]] const std::vector<double>& logits(std::size_t i) const { return truth_.logits[first_ + i]; }
+
+  /// One hash per judged id: of the history and query that decide it.
+  [[nodiscard]] std::span<const std::uint64_t> hashes() const { return std::span(hashes_).subspan(first_); }
 
   /// Two logits tie if the oracle's gap between them is at most this.
   [[nodiscard]] double gap(std::size_t i, double larger) const {
@@ -77,6 +82,7 @@ class Forced {
   const Tolerance& tolerance_;
   Pass<double> truth_;
   Pass<float> in_float_;
+  std::vector<std::uint64_t> hashes_;
 };
 
 /// `id` against the id it must tie with; `whose` says where that one comes from.
@@ -115,17 +121,18 @@ std::optional<Finding> judge_recorded(std::size_t row, const Ids& ids, const Ids
 
 }  // namespace
 
-std::optional<Finding> judge_ids(const IdsWanted& wanted, const Rows& ids, const Oracle& oracle, const Tolerance& tolerance) {
-  if (auto finding = judge_shape(wanted.call, ids)) return finding;
-  for (std::size_t row = 0; row < ids.size(); ++row) {
-    const Ids judged(ids[row].begin(), ids[row].begin() + static_cast<std::ptrdiff_t>(judged_ids(ids[row], wanted.call.eos_token_id)));
-    if (auto finding = judge_range(row, judged, oracle.facts().vocab_size)) return finding;
-    const Forced truth(wanted.outcome.rows[row], judged, oracle, tolerance);
-    if (auto finding = judge_best(row, judged, truth)) return finding;
-    if (!wanted.recorded) continue;
-    if (auto finding = judge_recorded(row, judged, (*wanted.recorded)[row], truth)) return finding;
+JudgedIds judge_ids(const IdsWanted& wanted, const Rows& ids, const Oracle& oracle, const Tolerance& tolerance) {
+  JudgedIds judged{judge_shape(wanted.call, ids), {}};
+  for (std::size_t row = 0; row < ids.size() && !judged.finding; ++row) {
+    const Ids own(ids[row].begin(), ids[row].begin() + static_cast<std::ptrdiff_t>(judged_ids(ids[row], wanted.call.eos_token_id)));
+    judged.finding = judge_range(row, own, oracle.facts().vocab_size);
+    if (judged.finding) break;
+    const Forced truth(wanted.outcome.rows[row], own, oracle, tolerance);
+    judged.row_hashes.insert(judged.row_hashes.end(), truth.hashes().begin(), truth.hashes().end());
+    judged.finding = judge_best(row, own, truth);
+    if (!judged.finding && wanted.recorded) judged.finding = judge_recorded(row, own, (*wanted.recorded)[row], truth);
   }
-  return std::nullopt;
+  return judged;
 }
 
 }  // namespace kvproof::harness

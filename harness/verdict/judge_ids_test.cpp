@@ -50,7 +50,7 @@ struct Fixture {
     kh::World world({{"main", oracle().facts()}});
     return world.apply(call);
   }
-  std::optional<kh::Finding> judged(const kh::Tolerance& tolerance = {}) const { return kh::judge_ids({call, outcome, recorded}, ids, oracle(), tolerance); }
+  std::optional<kh::Finding> judged(const kh::Tolerance& tolerance = {}) const { return kh::judge_ids({call, outcome, recorded}, ids, oracle(), tolerance).finding; }
 
   void require(kh::FindingKind kind, std::string_view words) const {
     const auto finding = judged();
@@ -63,6 +63,13 @@ struct Fixture {
 BOOST_FIXTURE_TEST_SUITE(judge_ids, Fixture)
 
 BOOST_AUTO_TEST_CASE(the_oracles_own_ids_pass_padded_or_not) { BOOST_TEST(!judged()); }
+
+BOOST_AUTO_TEST_CASE(each_judged_id_counts_as_a_row_of_its_own) {
+  auto hashes = kh::judge_ids({call, outcome, recorded}, ids, oracle(), {}).row_hashes;
+  std::ranges::sort(hashes);
+  BOOST_TEST(hashes.size() == 8U);
+  BOOST_TEST((std::ranges::adjacent_find(hashes) == hashes.end()));
+}
 
 BOOST_AUTO_TEST_CASE(an_id_that_is_not_the_best_is_named_with_both_logits) {
   ids[1][2] = (ids[1][2] + 1) % 31;
