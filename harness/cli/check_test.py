@@ -84,4 +84,5 @@ class Check(CliCase):
     def test_a_model_folder_is_judged(self):
         folder = self.folder / "model"
         self.expect(0, "model", "make", "--seed", 3, "--out", folder)
-        self.check(0, "--model", folder, "--traces", 2, out="PASS engine: 45 laws")
+        run = self.check(0, "--model", folder, "--traces", 2, out="PASS engine: 45 laws")
+        self.assertRegex(run.err, r"model took \d+ s and at most \d+\.\d GB of memory")
