@@ -63,3 +63,22 @@ compile() {
   run_or_die "building $preset" "$build_dir/$preset.build.log" \
     cmake --build "$build_dir/$preset" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" "${targets[@]}"
 }
+
+# python_venv FOLDER REQUIREMENTS [PROJECT...]: a virtual environment of ${PYTHON:-python3} with these requirements, torch first
+# and alone (what comes after then finds it in place, whichever build of it this machine has), and with the projects, folders
+# with a pyproject.toml, installed as they lie there. A second call with the same of all that does nothing.
+python_venv() {
+  local venv=$1 requirements=$2 python=${PYTHON:-python3} wanted project torch
+  shift 2
+  wanted=$("$python" -VV && cat "$requirements" "${@/%//pyproject.toml}") || die $exit_no_verdict "no $python, or no $requirements"
+  if [ "$(cat "$venv/installed.txt" 2>/dev/null)" = "$wanted" ]; then return; fi
+  run_or_die "making $(basename "$venv")" "$venv.log" "$python" -m venv --clear "$venv"
+  torch=$(grep '^torch==' "$requirements" || true)
+  if [ -n "$torch" ]; then run_or_die "installing $torch" "$venv.log" "$venv/bin/pip" install --disable-pip-version-check "$torch"; fi
+  run_or_die "installing ${requirements#"$root"/}" "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -r "$requirements"
+  for project in "$@"; do
+    run_or_die "installing ${project#"$root"/}" "$venv.log" \
+      "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation -e "$project"
+  done
+  printf '%s\n' "$wanted" >"$venv/installed.txt"
+}

@@ -89,7 +89,7 @@ class Lane:
             attention_mask=step.maybe_rows("attention_mask"),
             position_ids=step.maybe_rows("position_ids"),
             use_cache=step.flag("use_cache") if step.has("use_cache") else True,
-            logits=step.maybe_text("logits") or "all",
+            logits=step.text("logits") if step.has("logits") else "all",
         )
         if call.logits not in LOGITS:  # of two faults the contract names the model first
             mismatch = held is not None and model is not held.model
@@ -173,7 +173,7 @@ class Lane:
             raise Refused("other", f"{type(error).__name__}: {error}") from error
 
     def _model(self, step: Fields) -> Any:
-        name = step.maybe_text("model") or "main"
+        name = step.text("model") if step.has("model") else "main"
         if name not in self._models:
             raise Misread(f'no model "{name[:60]}" was opened')
         return self._models[name]
