@@ -1,0 +1,1 @@
+"""Hugging Face Transformers behind kvproof's pipe."""

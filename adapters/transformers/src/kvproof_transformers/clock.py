@@ -1,0 +1,48 @@
+"""The border to the engine: what is timed as the engine's, and whose exceptions are its refusals."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# What torch and Transformers raise when an argument does not suit them. An AttributeError, an AssertionError or an
+# UnboundLocalError from inside is no answer to a caller but a breakdown: it ends the program, and the harness says so.
+ARGUMENT_ERRORS = (ValueError, IndexError, KeyError, TypeError, RuntimeError)
+
+
+class EngineRefusal(Exception):
+    """The engine declined a call. Raised only for exceptions from inside the engine, so that a mistake of the adapter is none."""
+
+
+@dataclass
+class Clock:
+    """Seconds spent inside the engine, and in how many calls."""
+
+    seconds: float = 0.0
+    calls: int = 0
+    started: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Everything in this block is the engine's doing."""
+        start = time.perf_counter()
+        try:
+            yield
+        except ARGUMENT_ERRORS as error:
+            raise EngineRefusal(f"{type(error).__name__}: {error}") from error
+        finally:
+            self.seconds += time.perf_counter() - start
+            self.calls += 1
+
+    def append_to(self, path: Path, importing: float) -> None:
+        """Adds this process's figures as one line of JSON; several children of one run append to the same file."""
+        figures = {
+            "importing": round(importing, 3),
+            "inside": round(self.seconds, 3),
+            "calls": self.calls,
+            "wall": round(time.perf_counter() - self.started, 3),
+        }
+        with path.open("a") as lines:
+            lines.write(json.dumps(figures) + "\n")

@@ -1,0 +1,134 @@
+"""GPT-2 of Hugging Face Transformers, op by op.
+
+An adapter translates and never checks: every list goes to the engine as it came, and what the engine makes of it is what is judged.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from kvproof_adapter import Answer, Forward, Generate, Unsupported
+from transformers import Cache, DynamicCache, GenerationConfig, GPT2LMHeadModel, StaticCache
+
+from . import dialect
+from .clock import Clock, EngineRefusal
+
+Rows = list[list[int]]
+
+
+@dataclass
+class Held:
+    """A cache and the model it was made for: of an empty one the engine knows neither heads nor their size."""
+
+    kind: str
+    cache: Cache
+    model: GPT2LMHeadModel
+
+
+class Transformers:
+    """One attention implementation, float32, on the CPU."""
+
+    name = "transformers"
+    version = transformers.__version__
+    kinds = ("dynamic", "static")
+    refusals = (EngineRefusal,)
+    deterministic = True
+
+    def __init__(self, attention: str, clock: Clock) -> None:
+        self.attention = attention
+        self.name = f"transformers-{attention}"
+        self.clock = clock
+
+    def open(self, folder: str) -> GPT2LMHeadModel:
+        with self.clock.inside():
+            model = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32, attn_implementation=self.attention)
+        # A trace says when a row ends. GPT-2's own default, token 50256, must not say it too.
+        model.generation_config = GenerationConfig()
+        return model.eval()
+
+    def new(self, model: GPT2LMHeadModel, kind: str, capacity: int | None, window: int | None) -> Held:
+        return Held(kind, self._new_cache(model, kind, capacity), model)
+
+    def _new_cache(self, model: GPT2LMHeadModel, kind: str, capacity: int | None) -> Cache:
+        with self.clock.inside():
+            if kind == "dynamic":
+                return DynamicCache(config=model.config)
+            return StaticCache(config=model.config, max_cache_len=capacity)
+
+    def forward(self, model: GPT2LMHeadModel, cache: Held | None, call: Forward) -> Answer:
+        """With no cache in the trace there is none in the engine either: `use_cache` is off, or it would make one of its own."""
+        with self.clock.inside(), torch.no_grad():
+            arguments: dict[str, Any] = {"input_ids": _tensor(call.input_ids), "use_cache": False}
+            if cache is not None:
+                arguments |= {dialect.CACHE_ARGUMENT: cache.cache, "use_cache": call.use_cache}
+            if call.attention_mask is not None:
+                arguments["attention_mask"] = _tensor(call.attention_mask)
+            if call.position_ids is not None:
+                arguments["position_ids"] = _tensor(call.position_ids)
+            if call.logits == "none":
+                model.base_model(**arguments)
+                return Answer()
+            logits = model(**arguments, logits_to_keep=1 if call.logits == "last" else 0).logits
+        return Answer(logits=logits.numpy())
+
+    def length(self, cache: Held) -> int:
+        with self.clock.inside():
+            return int(cache.cache.get_seq_length())
+
+    def clone(self, cache: Held) -> Held:
+        with self.clock.inside():
+            return Held(cache.kind, dialect.copy_of(cache.cache), cache.model)
+
+    def crop(self, cache: Held, length: int) -> None:
+        if cache.kind == "static" and not dialect.STATIC_CROPS:
+            raise Unsupported(f"a StaticCache of Transformers {self.version} has no crop")
+        with self.clock.inside():
+            cache.cache.crop(dialect.crop_argument(length, int(cache.cache.get_seq_length())))
+
+    def gather(self, cache: Held, rows: list[int]) -> None:
+        """`reorder_cache`, beam search's own, serves both kinds and any number of rows."""
+        with self.clock.inside():
+            cache.cache.reorder_cache(torch.tensor(rows, dtype=torch.long))
+
+    def reset(self, cache: Held) -> None:
+        with self.clock.inside():
+            cache.cache.reset()
+
+    def read(self, cache: Held, layer: int) -> Answer:
+        if layer < 0:
+            raise Unsupported("cache.layers is a list of Python, which counts a negative layer from its end")
+        with self.clock.inside():
+            held = cache.cache.layers[layer]
+            length = int(held.get_seq_length())
+        if held.keys is None:  # the engine's way to say that there is nothing
+            config = cache.model.config
+            nothing = torch.empty(0, config.n_head, 0, config.n_embd // config.n_head).numpy()
+            return Answer(keys=nothing, values=nothing)
+        return Answer(keys=held.keys[:, :, :length].numpy(), values=held.values[:, :, :length].numpy())
+
+    def save(self, cache: Held) -> tuple[str, Any, GPT2LMHeadModel]:
+        with self.clock.inside():
+            return cache.kind, dialect.store(cache.cache), cache.model
+
+    def load(self, stored: tuple[str, Any, GPT2LMHeadModel]) -> Held:
+        kind, data, model = stored
+        with self.clock.inside():
+            return Held(kind, dialect.restore(data), model)
+
+    def generate(self, model: GPT2LMHeadModel, call: Generate) -> Answer:
+        with self.clock.inside(), torch.no_grad():
+            prompt = _tensor(call.input_ids)
+            arguments: dict[str, Any] = {"use_cache": call.kind is not None}
+            if call.attention_mask is not None:
+                arguments["attention_mask"] = _tensor(call.attention_mask)
+            if call.kind == "static":
+                arguments["past_key_values"] = self._new_cache(model, call.kind, call.capacity)
+            ids = model.generate(
+                prompt, do_sample=False, max_new_tokens=call.max_new_tokens, eos_token_id=call.eos_token_id, **arguments
+            )
+        return Answer(ids=ids[:, prompt.shape[1] :].numpy())
+
+
+def _tensor(rows: Rows) -> torch.Tensor:
+    return torch.tensor(rows, dtype=torch.long)
