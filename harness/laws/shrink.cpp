@@ -149,12 +149,12 @@ class Shrinker {
     TraceFile calm = file_;
     calm.run.poison = false;
     helped = keep(std::move(calm)) || helped;
-    TraceFile alone = file_;
-    for (Step& step : alone.trace) step.lane = 0;
-    helped = keep(std::move(alone)) || helped;
-    TraceFile merged = file_;
-    for (Step& step : merged.trace) on_main(step.call);
-    helped = keep(std::move(merged)) || helped;
+    helped = change([](Trace& trace) {
+      for (Step& step : trace) step.lane = 0;
+    }) || helped;
+    helped = change([](Trace& trace) {
+      for (Step& step : trace) on_main(step.call);
+    }) || helped;
     TraceFile fewer = file_;
     std::erase_if(fewer.models, [&](const auto& model) { return model.first != "main" && !used(model.first); });
     return keep(std::move(fewer)) || helped;

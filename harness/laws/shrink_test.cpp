@@ -94,6 +94,23 @@ BOOST_AUTO_TEST_CASE(capacities_windows_and_new_tokens_come_down_to_what_is_need
   BOOST_TEST(text_of(shrunk.file.trace) == text_of(trace_of("new a sliding 5 3; generate 0 4")));
 }
 
+/// With one model or one lane less a call may be accepted that was refused, and a length is another from there on.
+BOOST_AUTO_TEST_CASE(what_the_file_says_of_lengths_and_codes_follows_the_header) {
+  TraceFile file = file_of("new a; feed a 12; feed a 3; length a");
+  file.models["other"] = {"{}"};
+  std::get<Forward>(file.trace[2].call).model = "other";
+  file.trace[2].error = Code::model_mismatch;
+  file.trace[3].expect = 2;
+  const StillFails fails = [](const TraceFile& each) {
+    const auto* first = each.trace.size() == 4 ? std::get_if<Forward>(&each.trace[1].call) : nullptr;
+    return first != nullptr && !first->input_ids.empty() && first->input_ids.front().size() == 2;
+  };
+  const Shrunk shrunk = shrink(file, small_models(), fails);
+  BOOST_TEST(!std::get<Forward>(shrunk.file.trace[2].call).model.has_value());
+  BOOST_TEST(!shrunk.file.trace[2].error.has_value());
+  BOOST_TEST((shrunk.file.trace[3].expect == 3));
+}
+
 BOOST_AUTO_TEST_CASE(the_same_question_is_never_asked_twice_and_the_answer_is_always_the_same) {
   const MadeCase each = made_case(*find_law("numerics.oracle"), 3, 1);
   TraceFile file{.models = {{"main", {"{}"}}}, .trace = each.made.trace};
