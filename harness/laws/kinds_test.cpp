@@ -46,6 +46,14 @@ BOOST_AUTO_TEST_CASE(a_law_about_a_kind_needs_it) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_law_about_reading_needs_read) {
+  Capabilities no_read = everything();
+  no_read.ops.erase("read");
+  const auto reads = [](const Step& step) { return std::holds_alternative<Read>(step.call); };
+  for (std::size_t index = 0; index < kCases; ++index)
+    BOOST_TEST(std::ranges::any_of(made_case(*find_law("numerics.kv"), 1, index, no_read).made.trace, reads));
+}
+
 BOOST_AUTO_TEST_CASE(other_laws_make_do_with_the_kinds_there_are) {
   const Law& law = *find_law("padding.left");
   for (std::size_t index = 0; index < kCases; ++index)
