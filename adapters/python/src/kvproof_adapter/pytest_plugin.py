@@ -1,0 +1,116 @@
+"""A pytest plugin: each law of `kvproof check` on one backend is a test.
+
+pytest loads it wherever the package is installed; it does nothing unless a backend is named.
+"""
+
+import shlex
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from .judging import LawVerdict, NoVerdict, check, law_names
+
+OWN = ("--backend", "--report", "--only", "--skip", "--list", "--coverage")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("kvproof", "an engine on trial by kvproof")
+    group.addoption("--kvproof-backend", metavar="SPEC", help="judge this: exec:COMMAND, as in kvproof check --backend")
+    group.addoption("--kvproof-binary", metavar="FILE", help="the kvproof command (default: kvproof, found in PATH)")
+    group.addoption(
+        "--kvproof-args", metavar="WORDS", help="further arguments of kvproof check, as in a shell: '--traces 20'"
+    )
+    parser.addini("kvproof_backend", "judge this, unless files or folders are named on the command line")
+    parser.addini("kvproof_binary", "the kvproof command", default="kvproof")
+    parser.addini("kvproof_args", "further arguments of kvproof check", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    backend = config.getoption("--kvproof-backend")
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    backend = backend or (not named and config.getini("kvproof_backend"))
+    if backend:
+        config.pluginmanager.register(Laws(config, str(backend)), "kvproof-laws")
+
+
+class Laws:
+    """Adds a test for each law, and judges those that are left when all are chosen in one run of kvproof."""
+
+    def __init__(self, config: pytest.Config, backend: str) -> None:
+        self.backend = backend
+        self.binary = str(config.getoption("--kvproof-binary") or config.getini("kvproof_binary"))
+        self.arguments = shlex.split(config.getoption("--kvproof-args") or config.getini("kvproof_args"))
+        self._folder = config.invocation_params.dir
+        self._verdicts: dict[str, LawVerdict] | None = None
+        self._trouble = ""
+        for word in self.arguments:
+            if word.split("=")[0] in OWN:
+                raise pytest.UsageError(f"kvproof-args: {word} is said by pytest; choose laws with -k or --deselect")
+
+    def pytest_report_header(self) -> str:
+        return f"kvproof: {self.backend}, judged by {self.binary}"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Puts the laws behind what pytest finds by itself."""
+        report = yield
+        if isinstance(collector, pytest.Session) and report.passed:
+            report.result.append(LawCollector.from_parent(collector, name="kvproof", nodeid="kvproof", laws=self))
+        return report
+
+    def verdict(self, item: "LawItem") -> LawVerdict | str:
+        """The verdict on a law, or in words why there is none."""
+        if self._verdicts is None and not self._trouble:
+            chosen = [each.name for each in item.session.items if isinstance(each, LawItem)]
+            try:
+                self._verdicts = check(self.binary, self.backend, chosen, self.arguments, self._folder)
+            except NoVerdict as error:
+                self._trouble = f"kvproof gave no verdict, see {item.nodeid}"
+                return f"kvproof gave no verdict: {error}"
+        return self._trouble if self._verdicts is None else self._verdicts[item.name]
+
+
+class LawCollector(pytest.Collector):
+    """All laws that the kvproof at hand knows."""
+
+    def __init__(self, *, laws: Laws, **keywords: object) -> None:
+        super().__init__(**keywords)  # type: ignore[arg-type]  # pytest's own
+        self._laws = laws
+
+    def collect(self) -> list[pytest.Item]:
+        try:
+            names = law_names(self._laws.binary)
+        except NoVerdict as error:
+            raise self.CollectError(str(error)) from None
+        return [LawItem.from_parent(self, name=name, laws=self._laws) for name in names]
+
+
+class LawItem(pytest.Item):
+    """One law. No verdict is an error, whatever the reason."""
+
+    def __init__(self, *, laws: Laws, **keywords: object) -> None:
+        super().__init__(**keywords)  # type: ignore[arg-type]  # pytest's own
+        self._laws = laws
+        self._verdict: LawVerdict | None = None
+
+    def setup(self) -> None:
+        found = self._laws.verdict(self)
+        if isinstance(found, str):
+            pytest.fail(found, pytrace=False)
+        if found.verdict == "nothing_compared":
+            pytest.fail(f"{self.name}: nothing was compared", pytrace=False)
+        self._verdict = found
+
+    def runtest(self) -> None:
+        assert self._verdict is not None
+        if self._verdict.verdict == "not_covered":
+            pytest.skip(f"{self.name} is not covered: {self._verdict.not_covered()}")
+        self.add_report_section("call", "kvproof", self._verdict.summary())
+        if self._verdict.verdict != "pass":
+            pytest.fail(self._verdict.failure(), pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"kvproof: {self.name}"
