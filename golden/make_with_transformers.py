@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes golden files with Hugging Face Transformers: of any configuration and seed, of a model folder and trace files, or the
-project's own set again."""
+"""Makes golden files with Hugging Face Transformers.
+
+Of any configuration and seed, of a model folder and trace files, or the project's own set again."""
 
 import argparse
 import json
