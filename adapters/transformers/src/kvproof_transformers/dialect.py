@@ -2,11 +2,10 @@
 
 import copy
 import inspect
-import io
 from typing import Any
 
 import torch
-from transformers import Cache, DynamicCache, GPT2LMHeadModel
+from transformers import Cache, DynamicCache, GPT2LMHeadModel, StaticCache
 from transformers.cache_utils import DynamicLayer, StaticLayer
 
 # 5.19 calls it `cache`; before, and as a deprecated name after, it is `past_key_values`.
@@ -28,20 +27,26 @@ def crop_argument(length: int, past: int) -> int:
     return length
 
 
+def gather(cache: Cache, rows: list[int]) -> None:
+    """Beam search's `reorder_cache` where the number of rows stays, and for a static cache, which has nothing else."""
+    index = torch.tensor(rows, dtype=torch.long)
+    if isinstance(cache, StaticCache) or len(rows) == batch_of(cache):
+        cache.reorder_cache(index)
+    else:
+        cache.batch_select_indices(index)
+
+
+def batch_of(cache: Cache) -> int:
+    keys = cache.layers[0].keys
+    return 0 if keys is None else len(keys)
+
+
 def store(cache: Cache) -> Any:
-    """A cache outside of the cache: the legacy tuples of 4.57 if it is a dynamic one, otherwise what `torch.save` makes of it."""
+    """A cache outside of the cache: the legacy tuples of 4.57 if it is a dynamic one, otherwise a deep copy."""
     if LEGACY_TUPLES and isinstance(cache, DynamicCache):
         return cache.to_legacy_cache()
-    file = io.BytesIO()
-    torch.save(cache, file)
-    return file.getvalue()
+    return copy.deepcopy(cache)
 
 
 def restore(stored: Any) -> Cache:
-    if isinstance(stored, tuple):
-        return DynamicCache.from_legacy_cache(stored)
-    return torch.load(io.BytesIO(stored), weights_only=False)
-
-
-def copy_of(cache: Cache) -> Cache:
-    return copy.deepcopy(cache)
+    return DynamicCache.from_legacy_cache(stored) if isinstance(stored, tuple) else copy.deepcopy(stored)

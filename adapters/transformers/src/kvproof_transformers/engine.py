@@ -3,6 +3,7 @@
 An adapter translates and never checks: every list goes to the engine as it came, and what the engine makes of it is what is judged.
 """
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +31,13 @@ class Transformers:
     """One attention implementation, float32, on the CPU."""
 
     name = "transformers"
-    version = transformers.__version__
     kinds = ("dynamic", "static")
     refusals = (EngineRefusal,)
     deterministic = True
 
     def __init__(self, attention: str, clock: Clock) -> None:
         self.attention = attention
-        self.name = f"transformers-{attention}"
+        self.version = f"{transformers.__version__} {attention}"
         self.clock = clock
 
     def open(self, folder: str) -> GPT2LMHeadModel:
@@ -78,18 +78,17 @@ class Transformers:
 
     def clone(self, cache: Held) -> Held:
         with self.clock.inside():
-            return Held(cache.kind, dialect.copy_of(cache.cache), cache.model)
+            return Held(cache.kind, copy.deepcopy(cache.cache), cache.model)
 
     def crop(self, cache: Held, length: int) -> None:
         if cache.kind == "static" and not dialect.STATIC_CROPS:
-            raise Unsupported(f"a StaticCache of Transformers {self.version} has no crop")
+            raise Unsupported(f"a StaticCache of Transformers {transformers.__version__} has no crop")
         with self.clock.inside():
             cache.cache.crop(dialect.crop_argument(length, int(cache.cache.get_seq_length())))
 
     def gather(self, cache: Held, rows: list[int]) -> None:
-        """`reorder_cache`, beam search's own, serves both kinds and any number of rows."""
         with self.clock.inside():
-            cache.cache.reorder_cache(torch.tensor(rows, dtype=torch.long))
+            dialect.gather(cache.cache, rows)
 
     def reset(self, cache: Held) -> None:
         with self.clock.inside():
@@ -101,7 +100,7 @@ class Transformers:
         with self.clock.inside():
             held = cache.cache.layers[layer]
             length = int(held.get_seq_length())
-        if held.keys is None:  # the engine's way to say that there is nothing
+        if held.keys is None or length == 0:  # nothing: Transformers says None, or keeps the rows of what was there
             config = cache.model.config
             nothing = torch.empty(0, config.n_head, 0, config.n_embd // config.n_head).numpy()
             return Answer(keys=nothing, values=nothing)
