@@ -34,7 +34,6 @@ LawCase slots(const LawContext& context) {
   step(b.size(2, 5));
   step(1);
   step(2);
-  b.feed(cache, b.tokens(batch, 2), {.use_cache = false});
   switch ((b.index() / 3) % 3) {
     case 0: b.crop(cache, b.state(cache).length - 1); break;
     case 1: b.add(Gather{cache, std::vector<std::int64_t>(batch, static_cast<std::int64_t>(batch) - 1)}); break;

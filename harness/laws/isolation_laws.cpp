@@ -3,6 +3,7 @@
 #include "harness/laws/builder.hpp"
 #include "harness/laws/law_groups.hpp"
 #include "harness/laws/misuse.hpp"
+#include "harness/laws/walk.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -95,14 +96,21 @@ LawCase refusal(const LawContext& context) {
   return b.finish();
 }
 
-/// Read-only forwards between the steps of two caches: nothing changes, neither lengths nor contents.
+/// Read-only forwards between the steps of two caches: nothing changes, neither lengths nor contents nor what is hidden. The other
+/// laws ask a clone instead, so that an engine without read-only forwards breaks this law alone; every fourth case is a walk.
 LawCase read_only(const LawContext& context) {
   TraceBuilder b(context);
+  if (b.index() % 4 == 3) {
+    random_walk(b, 14, 25);
+    return b.finish(true);
+  }
   const std::size_t batch = b.batch();
   const std::string cache = warm(b, batch, b.size(2, 5), b.any_kind());
   for (int turn = 0; turn < 3; ++turn) {
     b.read_all(cache);
-    b.feed(cache, b.tokens(batch, b.size(1, 6)), {.positions = Positions::random, .use_cache = false});
+    Forward asked = b.forward_call(cache, b.tokens(batch, b.size(1, 6)), {.positions = Positions::random, .use_cache = false, .say_mask = true});
+    if (turn == 1) (*asked.attention_mask)[0][b.random.below(b.state(cache).length)] = 0;  // hidden for that call only
+    b.add(asked);
     b.length(cache);
     b.full_pass(b.tokens(b.batch(), b.size(1, 4)));
     b.read_all(cache);
@@ -112,7 +120,7 @@ LawCase read_only(const LawContext& context) {
   b.feed(empty, b.tokens(b.batch(), 3), {.use_cache = false});
   b.length(empty);
   b.feed(empty, b.tokens(b.batch(), 2));  // read-only leaves no batch size behind
-  return b.finish();
+  return b.finish(true);
 }
 
 /// Calls with every array given: the runner compares the caller's arrays before and after.

@@ -12,7 +12,7 @@ LawCase grows(const LawContext& context) {
   b.length(cache);
   std::size_t rows = b.batch();
   for (int step = 0; step < 6; ++step) {
-    b.feed(cache, b.tokens(rows, b.size(1, 3)), {.use_cache = !b.random.chance(25)});
+    b.feed(cache, b.tokens(rows, b.size(1, 3)));
     b.length(cache);
     if (step == 2) b.length(b.clone(cache));
     if (step == 3 && b.state(cache).length != 0) b.crop(cache, b.state(cache).kind == "static_sliding_window" ? b.state(cache).length : b.size(0, b.state(cache).length));
@@ -31,7 +31,7 @@ LawCase rows(const LawContext& context) {
   Rows mask(batch, std::vector<std::int64_t>(4, 1));
   mask.front() = right_padded(pads, 4);
   b.feed(cache, b.tokens(batch, 4), {.mask = mask, .positions = Positions::from_mask});
-  for (const char* logits : {"last", "all", "none", "last"}) b.feed(cache, b.tokens(batch, b.size(1, 4)), {.logits = logits, .use_cache = !b.random.chance(30)});
+  for (const char* logits : {"last", "all", "none", "last"}) b.feed(cache, b.tokens(batch, b.size(1, 4)), {.logits = logits});
   b.full_pass(b.tokens(batch, b.size(1, 5)), {.logits = b.index() % 2 == 0 ? "last" : "none"});
   b.feed(cache, b.tokens(batch, 1));
   return b.finish();

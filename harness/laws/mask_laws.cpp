@@ -102,18 +102,22 @@ LawCase hide_past(const LawContext& context) {
   const std::size_t n = b.size(3, 6), batch = b.batch();
   const std::string cache = b.make(b.any_kind(), 20, b.size(4, 12));
   b.feed(cache, b.tokens(batch, n));
-  const auto hide = [&](std::size_t columns, bool use_cache) {
-    Forward call = b.forward_call(cache, b.tokens(batch, columns), {.use_cache = use_cache, .say_mask = true});
+  const auto hide = [&](const std::string& where, std::size_t columns) {
+    Forward call = b.forward_call(where, b.tokens(batch, columns), {.say_mask = true});
     for (auto& row : *call.attention_mask)
       if (b.random.chance(70)) row[b.random.below(n)] = 0;
     (*call.attention_mask)[0][b.random.below(n)] = 0;
     b.add(call);
   };
-  hide(b.size(1, 2), false);  // hidden for that call only
+  if (b.can("clone")) {  // hidden there, and not here
+    const std::string copy = b.clone(cache);
+    hide(copy, b.size(1, 2));
+    b.drop(copy);
+  }
   b.feed(cache, b.tokens(batch, 1));
-  hide(b.size(1, 3), true);   // hidden from now on
+  hide(cache, b.size(1, 3));  // hidden from now on
   b.feed(cache, b.tokens(batch, 2));
-  hide(1, true);
+  hide(cache, 1);
   b.feed(cache, b.tokens(batch, 1));
   return b.finish();
 }

@@ -18,7 +18,7 @@ LawCase close(const LawContext& context) {
   return b.finish();
 }
 
-/// The same call on two clones of one state, and twice without a cache.
+/// The same call on a cache and on its clone, on another cache of the same history, and twice without a cache.
 LawCase repeatable(const LawContext& context) {
   TraceBuilder b(context);
   const std::size_t batch = b.batch(), window = b.size(2, 8);
@@ -27,7 +27,11 @@ LawCase repeatable(const LawContext& context) {
   for (int turn = 0; turn < 2; ++turn) {
     const std::string cache = b.make(kind, 16, window);
     b.feed(cache, prefix);
-    b.feed(cache, chunk, {.use_cache = false});
+    if (b.can("clone")) {
+      const std::string copy = b.clone(cache);
+      b.feed(copy, chunk);
+      b.drop(copy);
+    }
     b.feed(cache, chunk);
     b.drop(cache);
     b.full_pass(prefix);

@@ -21,7 +21,7 @@ Situations of_case(const Law& law, std::uint64_t seed, std::size_t index) {
 const std::map<std::string, std::vector<Situation>>& own_situations() {
   using enum Situation;
   static const std::map<std::string, std::vector<Situation>> kOwn = {
-      {"length.grows", {append_one, append_many, read_only_warm, reset_reused}},
+      {"length.grows", {append_one, append_many, reset_reused}},
       {"length.rows", {logits_last, logits_none}},
       {"length.chunking", {append_one, append_many}},
       {"length.limits", {capacity_minus_one, capacity_exact, capacity_plus_one, context_minus_one, context_exact, context_plus_one, longer_than_n_positions}},
@@ -29,7 +29,7 @@ const std::map<std::string, std::vector<Situation>>& own_situations() {
       {"mask.hidden", {left_padding, interior_padding}},
       {"mask.holes", {interior_padding, warm_behind_padding}},
       {"mask.carried", {left_padding, warm_behind_padding, append_many}},
-      {"mask.hide_past", {hidden_past, hidden_past_read_only}},
+      {"mask.hide_past", {hidden_past}},
       {"mask.absent", {mask_absent_warm, mask_of_ones_warm}},
       {"mask.refused", {refused_mask_length, refused_mask_value, refused_mask_revival}},
       {"position.default", {default_after_crop, default_after_gather, default_after_clone, default_after_reset, default_after_load}},
@@ -43,7 +43,7 @@ const std::map<std::string, std::vector<Situation>>& own_situations() {
       {"isolation.clone", {third_step_after_clone}},
       {"isolation.clone_chain", {clone_of_clone, relative_dropped, relative_cropped, relative_reset}},
       {"isolation.interleaved", {interleaved_equal, interleaved_different}},
-      {"isolation.read_only", {read_only_warm, read_only_empty, full_pass_beside_caches}},
+      {"isolation.read_only", {read_only_warm, hidden_past_read_only, read_only_empty, full_pass_beside_caches}},
       {"isolation.reset", {reset_reused, drop_reused, crop_to_zero, reused_with_other_batch, reused_after_padding}},
       {"isolation.saved", {load_over_used, load_makes_cache, save_overwrites}},
       {"isolation.threads", {lanes_together}},

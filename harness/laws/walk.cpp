@@ -9,7 +9,7 @@ namespace {
 /// The caches that live now, and the moves on them.
 class Walk {
  public:
-  explicit Walk(TraceBuilder& b) : b_(b) { make(); }
+  Walk(TraceBuilder& b, unsigned read_only) : b_(b), read_only_(read_only) { make(); }
 
   void step() {
     if (live_.empty()) return make();
@@ -36,7 +36,7 @@ class Walk {
   void feed(const std::string& cache) {
     const CacheState& held = b_.state(cache);
     const std::size_t batch = held.length != 0 ? held.rows.size() : b_.batch(), columns = b_.random.chance(50) ? 1 : b_.size(2, 6);
-    Feed how{.positions = b_.random.chance(40) ? Positions::from_mask : Positions::random, .use_cache = !b_.random.chance(10)};
+    Feed how{.positions = b_.random.chance(40) ? Positions::from_mask : Positions::random, .use_cache = !b_.random.chance(read_only_)};
     if (b_.random.chance(40)) {
       how.mask.emplace(batch, std::vector<std::int64_t>(columns, 1));
       for (auto& row : *how.mask)
@@ -74,13 +74,14 @@ class Walk {
   }
 
   TraceBuilder& b_;
+  const unsigned read_only_;
   std::vector<std::string> live_;
 };
 
 }  // namespace
 
-void random_walk(TraceBuilder& b, std::size_t steps) {
-  Walk walk(b);
+void random_walk(TraceBuilder& b, std::size_t steps, unsigned read_only) {
+  Walk walk(b, read_only);
   for (std::size_t i = 0; i < steps; ++i) walk.step();
 }
 
