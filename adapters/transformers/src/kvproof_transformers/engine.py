@@ -57,11 +57,11 @@ class Transformers:
             return StaticCache(config=model.config, max_cache_len=capacity)
 
     def forward(self, model: GPT2LMHeadModel, cache: Held | None, call: Forward) -> Answer:
-        """With no cache in the trace there is none in the engine either: `use_cache` is off, or it would make one of its own."""
+        """`use_cache` goes as it is. Without a cache, and with `use_cache`, the engine makes one of its own for the call."""
         with self.clock.inside(), torch.no_grad():
-            arguments: dict[str, Any] = {"input_ids": _tensor(call.input_ids), "use_cache": False}
+            arguments: dict[str, Any] = {"input_ids": _tensor(call.input_ids), "use_cache": call.use_cache}
             if cache is not None:
-                arguments |= {dialect.CACHE_ARGUMENT: cache.cache, "use_cache": call.use_cache}
+                arguments[dialect.CACHE_ARGUMENT] = cache.cache
             if call.attention_mask is not None:
                 arguments["attention_mask"] = _tensor(call.attention_mask)
             if call.position_ids is not None:
