@@ -90,7 +90,7 @@ def test_a_failing_law_shows_the_trace_and_the_replay_command(stand):
     assert stand.says(all_lines(**{"mask.absent": "fail"}), 1).outcomes() == {"passed": 1, "failed": 1, "skipped": 1}
     stand.last.stdout.fnmatch_lines(
         [
-            "mask.absent: 2 of 4 traces fail; the smallest form of the first:",
+            "mask.absent: 2 of 4 traces fail; in the smallest form:",
             "    0 {}",
             "wrong_logits at step 3: got 1, expected 2",
             "replay: kvproof replay x",
@@ -102,6 +102,51 @@ def test_a_failing_law_shows_the_trace_and_the_replay_command(stand):
         and "pytest_plugin.py" not in stand.last.stdout.str().split("FAILURES")[1]
     )
     assert stand.last.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_each_way_of_failing_is_shown(stand):
+    failure = json.loads(line("mask.absent", "fail"))["failures"][0]
+    failures = [failure, failure | {"replay": "kvproof replay y"}]
+    lines = all_lines()[::2] + [line("mask.absent", "fail", failures=failures)]
+    stand.says(lines, 1).run().stdout.fnmatch_lines(
+        ["replay: kvproof replay x", "    0 {}", "*at step 3*", "replay: kvproof replay y"]
+    )
+
+
+def known_line(*problems):
+    said = {
+        "known_failing": "known.json",
+        "entries": 2,
+        "met": 1,
+        "rewrite": "kvproof check --write-known-failing known.json",
+    }
+    return json.dumps(said | {"problems": [{"entry": 1, "message": problem} for problem in problems]})
+
+
+KNOWN = [{"kind": "wrong_logits", "code": None, "traces": 2, "reason": "issue 12"}]
+
+
+def test_a_law_that_is_known_to_fail_is_expected_to(stand):
+    lines = all_lines()[::2] + [line("mask.absent", "known_failing", known=KNOWN, failed=2), known_line()]
+    counts = stand.says(lines).outcomes("-rxX", "--kvproof-args=--known-failing known.json")
+    assert counts == {"passed": 2, "skipped": 1, "xfailed": 1}
+    assert "mask.absent is known to fail: issue 12" in stand.last.stdout.str()
+    assert "--only window.band --known-failing known.json" in stand.calls.read_text()
+
+
+@pytest.mark.parametrize("argument", ["--known-failing known.json", "--known-failing=known.json"])
+def test_a_list_that_is_not_true_fails_by_itself(stand, argument):
+    lines = [*all_lines(), known_line("unexpected pass: entry 1", "stale: entry 0")]
+    assert stand.says(lines, 1).outcomes(f"--kvproof-args={argument}") == {"passed": 2, "skipped": 1, "failed": 1}
+    stand.last.stdout.fnmatch_lines(
+        ["unexpected pass: entry 1", "stale: entry 0", "to write the list anew: kvproof check --write-known-failing *"]
+    )
+
+
+def test_only_failures_that_are_known_are_a_verdict(stand):
+    lines = [line("mask.absent", "known_failing", known=KNOWN), known_line()]
+    counts = stand.says(lines).outcomes("-k", "mask or known", "--kvproof-args=--known-failing known.json")
+    assert counts == {"xfailed": 1, "passed": 1, "deselected": 2}
 
 
 def test_kvproof_is_run_once_for_the_chosen_laws(stand):
@@ -129,7 +174,16 @@ def test_further_arguments_are_handed_on(stand):
 
 
 @pytest.mark.parametrize(
-    "word", ["--only mask.*", "--skip=mask.*", "--report text", "--backend engine", "--list", "--coverage"]
+    "word",
+    [
+        "--only mask.*",
+        "--skip=mask.*",
+        "--report text",
+        "--backend engine",
+        "--list",
+        "--coverage",
+        "--write-known-failing x",
+    ],
 )
 def test_arguments_that_are_pytests_to_give_are_refused(stand, word):
     result = stand.says(all_lines()).run(f"--kvproof-args={word}")
@@ -179,7 +233,9 @@ NO_VERDICTS = {
     "half a line": ([ALL_PASS[0], ALL_PASS[1][:-4]], 0, "no report line"),
     "no law in a line": (["{}"], 0, "no report line"),
     "a line that is no object": (["7"], 0, "no report line"),
-    "an unknown verdict": ([*ALL_PASS[:2], line("window.band", "fine")], 0, "unknown verdict 'fine'"),
+    "an unknown verdict": ([*ALL_PASS[:2], line("window.band", "fine")], 0, "verdict 'fine'"),
+    "a list with problems, exit 0": ([*ALL_PASS, known_line("stale")], 0, "exit 0 does not go with"),
+    "a list without problems, exit 1": ([*ALL_PASS, known_line()], 1, "exit 1 does not go with"),
     "failing without saying so": ([*ALL_PASS[:2], line("window.band", "fail")], 0, "exit 0 does not go with"),
     "saying so without failing": (ALL_PASS, 1, "exit 1 does not go with"),
     "nothing judged, exit 0": (

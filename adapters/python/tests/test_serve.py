@@ -59,12 +59,20 @@ def test_the_launcher_hands_arguments_on(start):
     assert child.end()[0] == 0
 
 
+def test_what_was_printed_before_a_crash_is_not_lost(start):
+    text = "class Dying(Counting):\n    def open(self, folder): print('last words'); os.abort()\n"
+    child = start(f"import os\n{text}serve(Dying())\n")
+    child.send(encode({"id": 1, "op": "open", "model": "main", "folder": ""}))
+    code, out, err = child.end()
+    assert (code, out) == (-6, b"") and "last words" in err
+
+
 def test_a_process_that_the_engine_leaves_behind_holds_no_pipe(start):
     text = """
 import subprocess
 class Leaving(Counting):
     def open(self, folder):
-        subprocess.Popen(["sleep", "30"], stderr=subprocess.DEVNULL)
+        subprocess.Popen(["sleep", "30"], stderr=subprocess.DEVNULL, close_fds=False)  # as one started from C
         return folder
 serve(Leaving())
 """

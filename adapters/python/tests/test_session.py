@@ -373,6 +373,24 @@ def test_lanes_run_at_once():
     assert talk.ask("together", steps=steps)["ok"]["replies"] == [{"ok": {}}] * 3
 
 
+def test_each_step_has_a_thread_and_all_start_together():
+    from threading import get_ident
+
+    class Threads(Counting):
+        def new(self, model, kind, capacity, window):
+            self.threads.add(get_ident())
+            return []
+
+    talk = Talk.__new__(Talk)
+    engine = Threads()
+    talk.session = Session(engine)
+    talk.ask("open", model="main", folder="")
+    for turn in range(20):
+        engine.threads = set()
+        talk.ask("together", steps=[{"op": "new", "cache": f"{turn}", "kind": "dynamic", "lane": n} for n in range(4)])
+        assert len(engine.threads) == 4  # a thread that had gone on alone would have been used again
+
+
 def test_an_exception_in_a_lane_comes_through(talk):
     with pytest.raises(KeyError):
         talk.ask("together", steps=[{"op": "forward", "cache": "a", "input_ids": [[93]]}])

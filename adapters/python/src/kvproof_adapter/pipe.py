@@ -4,6 +4,7 @@ Once they are taken, descriptor 1 points at standard error, so that nothing that
 from C or in a process it starts, can break a message. Standard input is empty for them.
 """
 
+import io
 import os
 import sys
 
@@ -47,5 +48,6 @@ def take_standard_streams() -> Pipe:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
-        sys.stdout.flush()  # what was printed until now waited in a buffer, and comes out as stderr
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(line_buffering=True)  # a process that dies of a signal has said what it had to say
     return _taken[0]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from .judging import LawVerdict, NoVerdict, check, law_names
+from .judging import LawVerdict, NoVerdict, Verdicts, check, law_names
 
-OWN = ("--backend", "--report", "--only", "--skip", "--list", "--coverage")
+OWN = ("--backend", "--report", "--only", "--skip", "--list", "--coverage", "--write-known-failing")
+KNOWN_FAILING = "--known-failing"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,7 +43,7 @@ class Laws:
         self.binary = str(config.getoption("--kvproof-binary") or config.getini("kvproof_binary"))
         self.arguments = shlex.split(config.getoption("--kvproof-args") or config.getini("kvproof_args"))
         self._folder = config.invocation_params.dir
-        self._verdicts: dict[str, LawVerdict] | None = None
+        self._verdicts: Verdicts | None = None
         self._trouble = ""
         for word in self.arguments:
             if word.split("=")[0] in OWN:
@@ -61,8 +62,8 @@ class Laws:
             report.result.append(LawCollector.from_parent(collector, name="kvproof", nodeid="kvproof", laws=self))
         return report
 
-    def verdict(self, item: "LawItem") -> LawVerdict | str:
-        """The verdict on a law, or in words why there is none."""
+    def verdicts(self, item: pytest.Item) -> Verdicts | str:
+        """What kvproof said, or in words why it said nothing."""
         if self._verdicts is None and not self._trouble:
             chosen = [each.name for each in item.session.items if isinstance(each, LawItem)]
             try:
@@ -70,7 +71,7 @@ class Laws:
             except NoVerdict as error:
                 self._trouble = f"kvproof gave no verdict, see {item.nodeid}"
                 return f"kvproof gave no verdict: {error}"
-        return self._trouble if self._verdicts is None else self._verdicts[item.name]
+        return self._trouble if self._verdicts is None else self._verdicts
 
 
 class LawCollector(pytest.Collector):
@@ -85,32 +86,64 @@ class LawCollector(pytest.Collector):
             names = law_names(self._laws.binary)
         except NoVerdict as error:
             raise self.CollectError(str(error)) from None
-        return [LawItem.from_parent(self, name=name, laws=self._laws) for name in names]
+        items: list[pytest.Item] = [LawItem.from_parent(self, name=name, laws=self._laws) for name in names]
+        if any(word.split("=")[0] == KNOWN_FAILING for word in self._laws.arguments):
+            items.append(ListItem.from_parent(self, name="known-failing", laws=self._laws))
+        return items
 
 
-class LawItem(pytest.Item):
-    """One law. No verdict is an error, whatever the reason."""
+class JudgedItem(pytest.Item):
+    """A test that is decided by what kvproof says. If it says nothing, that is an error, whatever the reason."""
 
     def __init__(self, *, laws: Laws, **keywords: object) -> None:
         super().__init__(**keywords)  # type: ignore[arg-type]  # pytest's own
         self._laws = laws
-        self._verdict: LawVerdict | None = None
 
     def setup(self) -> None:
-        found = self._laws.verdict(self)
+        found = self._laws.verdicts(self)
         if isinstance(found, str):
             pytest.fail(found, pytrace=False)
-        if found.verdict == "nothing_compared":
-            pytest.fail(f"{self.name}: nothing was compared", pytrace=False)
-        self._verdict = found
+        self.judged(found)
 
-    def runtest(self) -> None:
-        assert self._verdict is not None
-        if self._verdict.verdict == "not_covered":
-            pytest.skip(f"{self.name} is not covered: {self._verdict.not_covered()}")
-        self.add_report_section("call", "kvproof", self._verdict.summary())
-        if self._verdict.verdict != "pass":
-            pytest.fail(self._verdict.failure(), pytrace=False)
+    def judged(self, verdicts: Verdicts) -> None:
+        """Takes what is wanted from the verdicts."""
+        raise NotImplementedError
 
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, f"kvproof: {self.name}"
+
+
+class LawItem(JudgedItem):
+    """One law."""
+
+    _verdict: LawVerdict
+
+    def judged(self, verdicts: Verdicts) -> None:
+        self._verdict = verdicts.laws[self.name]
+        if self._verdict.verdict == "nothing_compared":
+            pytest.fail(f"{self.name}: nothing was compared", pytrace=False)
+
+    def runtest(self) -> None:
+        verdict = self._verdict.verdict
+        if verdict == "not_covered":
+            pytest.skip(f"{self.name} is not covered: {self._verdict.not_covered()}")
+        self.add_report_section("call", "kvproof", self._verdict.summary())
+        if verdict == "known_failing":
+            pytest.xfail(f"{self.name} is known to fail: {self._verdict.known()}")
+        if verdict != "pass":
+            pytest.fail(self._verdict.failure(), pytrace=False)
+
+
+class ListItem(JudgedItem):
+    """The list of known failures: nothing in it passes unexpectedly or is about no law."""
+
+    _problems: list[str]
+
+    def judged(self, verdicts: Verdicts) -> None:
+        self._problems = (
+            [*verdicts.problems, f"to write the list anew: {verdicts.rewrite}"] if verdicts.problems else []
+        )
+
+    def runtest(self) -> None:
+        if self._problems:
+            pytest.fail("\n".join(self._problems), pytrace=False)

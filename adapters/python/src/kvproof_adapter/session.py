@@ -62,7 +62,6 @@ class Session:
     def _begin(self, request: Fields) -> Reply:
         for lane in self._lanes.values():
             lane.drop_all()
-        self._lanes.clear()
         begin = getattr(self._engine, "begin", None)
         if begin is not None:
             begin(request.maybe_text("case") or "", request.object("run") if request.has("run") else {})
