@@ -151,13 +151,15 @@ LawCase refused(const LawContext& context) {
     spoil(*call.attention_mask);
     b.add(call);
   };
-  switch (b.index() % 7) {
+  switch (b.index() % 9) {
     case 0: spoilt([&](Rows& m) { for (auto& row : m) row.erase(row.begin()); }); break;                   // one short
     case 1: spoilt([&](Rows& m) { for (auto& row : m) row.push_back(1); }); break;                         // one long
     case 2: spoilt([&](Rows& m) { for (auto& row : m) row.erase(row.begin(), row.end() - static_cast<std::ptrdiff_t>(fresh)); }); break;  // only the new part
     case 3: spoilt([&](Rows& m) { m[b.random.below(batch)].back() = 2; }); break;
     case 4: spoilt([&](Rows& m) { m[b.random.below(batch)][b.random.below(n)] = -1; }); break;
     case 5: spoilt([&](Rows& m) { m.back()[0] = 1; }); break;                                              // revival
+    case 6: spoilt([&](Rows& m) { m.pop_back(); }); break;                                                 // a row short
+    case 7: spoilt([&](Rows& m) { m.push_back(m.back()); }); break;                                        // a row too many
     default: {                                                                                             // revival by an absent mask
       Forward call = b.forward_call(cache, b.tokens(batch, fresh));
       call.attention_mask.reset();

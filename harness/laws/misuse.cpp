@@ -22,6 +22,16 @@ struct Scene {
   }
 };
 
+/// None, one behind the last, one before the first, or more than a static cache may hold.
+std::vector<std::int64_t> rows_out_of_range(const Scene& s) {
+  const std::uint64_t way = s.b.random.below(s.b.state(s.cache).fixed_batch() ? 4 : 3);
+  if (way == 0) return {};
+  if (way == 3) return std::vector<std::int64_t>(s.batch + 1, 0);
+  std::vector<std::int64_t> rows(s.batch, 0);
+  rows.back() = way == 1 ? static_cast<std::int64_t>(s.batch) : -1;
+  return rows;
+}
+
 void break_rule(const Scene& s, Code code) {
   const auto last_row = s.batch - 1;
   switch (code) {
@@ -35,8 +45,12 @@ void break_rule(const Scene& s, Code code) {
     case Code::empty_input: return s.refused_forward([&](Forward& call) { call.input_ids.assign(s.b.random.below(2) * s.batch, {}); });
     case Code::batch_mismatch:
       return s.refused_forward([&](Forward& call) {
-        if (s.b.random.chance(50)) call.input_ids[last_row].push_back(0);
-        else call.input_ids.push_back(call.input_ids.front());
+        switch (s.b.random.below(4)) {
+          case 0: call.input_ids[last_row].push_back(0); break;
+          case 1: call.attention_mask->pop_back(); break;
+          case 2: call.position_ids->pop_back(); break;
+          default: call.input_ids.push_back(call.input_ids.front());
+        }
       });
     case Code::token_range:  // the last row: an engine that checks as it goes has fed the others
       return s.refused_forward([&](Forward& call) { call.input_ids[last_row].back() = s.b.random.chance(50) ? -1 : static_cast<std::int64_t>(s.b.model().vocab_size); }, 2);
@@ -52,7 +66,7 @@ void break_rule(const Scene& s, Code code) {
       return void(s.b.add(Crop{s.cache, s.b.random.chance(50) ? -1 : static_cast<std::int64_t>(s.b.state(s.cache).length) + 1}));
     case Code::crop_evicted: return void(s.b.add(Crop{s.cache, static_cast<std::int64_t>(s.b.state(s.cache).length) - 2}));
     case Code::row_range:
-      return void(s.b.add(Gather{s.cache, s.b.random.chance(50) ? std::vector<std::int64_t>{} : std::vector<std::int64_t>(s.batch, static_cast<std::int64_t>(s.batch))}));
+      return void(s.b.add(Gather{s.cache, rows_out_of_range(s)}));
     case Code::model_mismatch:
     case Code::other: return;  // isolation.models breaks the one; the other is no code of the contract
   }

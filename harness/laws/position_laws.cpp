@@ -62,12 +62,17 @@ LawCase refused(const LawContext& context) {
   const std::string cache = b.make(b.any_kind(), 60, b.size(3, 8));
   b.feed(cache, b.tokens(batch, n));
   Forward call = b.forward_call(cache, b.tokens(batch, fresh), {.positions = Positions::random});
-  auto& row = (*call.position_ids)[b.random.below(batch)];
-  switch (b.index() % 5) {
+  Rows& positions = *call.position_ids;
+  auto& row = positions[b.random.below(batch)];
+  switch (b.index() % 9) {
     case 0: row.push_back(0); break;
     case 1: row.pop_back(); break;
     case 2: row.back() = -1; break;
     case 3: row.front() = static_cast<std::int64_t>(b.model().n_positions); break;
+    case 4: for (auto& each : positions) each.push_back(0); break;
+    case 5: for (auto& each : positions) each.assign(fresh == 1 ? 2 : 1, 3); break;  // one for all, or two for one
+    case 6: positions.pop_back(); break;
+    case 7: positions.push_back(positions.back()); break;
     default: call = b.forward_call(cache, b.tokens(batch, b.model().n_positions - n + 1));
   }
   b.add(call);

@@ -1,5 +1,7 @@
 #include "harness/laws/probe_models.hpp"
 
+#include <iterator>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/base/seed.hpp"
@@ -32,17 +34,18 @@ ModelSource source_of(const Sizes& sizes, std::uint64_t seed) {
 const std::vector<ModelSource>& probe_models() {
   static const std::vector<ModelSource> kModels = [] {
     std::vector<ModelSource> models;
-    for (const Sizes& sizes : kSizes) models.push_back(source_of(sizes, 1000 + models.size()));
+    for (int twin = 0; twin < 2; ++twin)  // each shape twice, with other weights
+      for (const Sizes& sizes : kSizes) models.push_back(source_of(sizes, 1000 + models.size()));
     return models;
   }();
   return kModels;
 }
 
 std::map<std::string, std::size_t> probe_choice(std::uint64_t seed, std::string_view models) {
-  const std::size_t n = probe_models().size();
+  const std::size_t n = std::size(kSizes);
   const std::size_t main = mix64(seed) % n;
   std::map<std::string, std::size_t> choice{{"main", main}};
-  if (models != "main") choice["other"] = (main + 1 + mix64(seed + 1) % (n - 1)) % n;
+  if (models != "main") choice["other"] = mix64(seed + 2) % 2 == 0 ? n + main : (main + 1 + mix64(seed + 1) % (n - 1)) % n;
   return choice;
 }
 

@@ -14,7 +14,8 @@ namespace kvproof::harness {
 /// of defects/ and cli/ show both).
 [[nodiscard]] const std::vector<ModelSource>& probe_models();
 
-/// The models of case `seed` of a law: `main`, and for laws that want it `other` of another shape.
+/// The models of case `seed` of a law: `main`, and for laws that want it `other`: of another shape, or of
+/// the same with other weights, which an engine cannot tell by sizes.
 [[nodiscard]] std::map<std::string, std::size_t> probe_choice(std::uint64_t seed, std::string_view models);
 
 /// The sizes of a model source that is generated. Errors: DataError as parse_config.
