@@ -11,8 +11,12 @@
 #include "harness/cli/check_report.hpp"
 #include "harness/cli/check_run.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/program.hpp"
 #include "harness/report/junit.hpp"
+#include "harness/report/known_list.hpp"
 #include "harness/report/law_table.hpp"
+#include "harness/trace/trace_file.hpp"
+#include "harness/verdict/pattern.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -23,27 +27,18 @@ constexpr std::size_t kTraces = 100;         // per law
 constexpr std::size_t kTracesPerRound = 10;  // with a time limit
 constexpr double kSecondsOnAModel = 100;
 
-/// `*` stands for any run of characters.
-bool matches(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) return text.empty();
-  if (pattern.front() != '*') return !text.empty() && pattern.front() == text.front() && matches(pattern.substr(1), text.substr(1));
-  for (std::size_t skip = 0; skip <= text.size(); ++skip)
-    if (matches(pattern.substr(1), text.substr(skip))) return true;
-  return false;
-}
-
 std::vector<std::string> words(const OptionValues& values, const char* name) {
   return values.count(name) != 0 ? values[name].as<std::vector<std::string>>() : std::vector<std::string>{};
 }
 
 bool any_matches(const std::vector<std::string>& patterns, std::string_view id) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, id); });
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches_pattern(pattern, id); });
 }
 
 /// A pattern that matches no law would silently test nothing.
 void require_matches(const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns)
-    if (std::ranges::none_of(laws(), [&](const Law& law) { return matches(pattern, law.id); }))
+    if (std::ranges::none_of(laws(), [&](const Law& law) { return matches_pattern(pattern, law.id); }))
       throw Error({"kvproof check", fmt::format("\"{}\" matches no law", pattern), "", "See kvproof check --list"});
 }
 
@@ -97,16 +92,46 @@ ReportChoice report_from(const OptionValues& values) {
   throw UsageError({"kvproof check", fmt::format("--report is \"{}\"", word), "text, jsonl, junit or junit=FILE", ""});
 }
 
-void write_report(const ReportChoice& choice, const CheckRequest& request, const std::vector<LawReport>& laws, std::size_t rows, const CheckReportOptions& options) {
-  const CheckRun run{.seed = request.seed, .backend = options.backend, .tolerance = request.tolerance};
-  if (choice.kind == ReportKind::jsonl)
-    for (const LawReport& law : laws) std::cout << law_jsonl(run, law);
-  if (choice.kind == ReportKind::junit && choice.file.empty()) std::cout << junit_xml(run, laws);
-  if (choice.kind == ReportKind::junit && !choice.file.empty()) {
-    const std::string xml = junit_xml(run, laws);
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(xml));
-    write_file_atomically(choice.file, std::span(&bytes, 1));
+void write_text(const std::string& file, const std::string& text) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  write_file_atomically(file, std::span(&bytes, 1));
+}
+
+/// The list to hold the run against: --known-failing, else what --write-known-failing will write over, if it is there.
+std::optional<KnownFailing> list_from(const OptionValues& values) {
+  if (values.count("known-failing") != 0) {
+    const auto& file = values["known-failing"].as<std::string>();
+    return parse_known_failing(read_text_file(file), file, Unwritten::refused);
   }
+  if (values.count("write-known-failing") == 0) return std::nullopt;
+  const auto& file = values["write-known-failing"].as<std::string>();
+  return std::filesystem::exists(file) ? parse_known_failing(read_text_file(file), file, Unwritten::kept) : KnownFailing{};
+}
+
+/// This very command, made to write the list it was given, or a new one.
+std::string rewrite_command(const Arguments& arguments, const OptionValues& values) {
+  std::string text = program() + " check";
+  for (const std::string& argument : arguments) text += fmt::format(" {}", quoted(argument));
+  if (values.count("write-known-failing") != 0) return text;
+  return fmt::format("{} --write-known-failing {}", text, quoted(values["known-failing"].as<std::string>()));
+}
+
+ListReport list_report(const CheckReportOptions& options, const std::vector<LawOutcome>& outcomes, const Arguments& arguments, const OptionValues& values) {
+  ListReport report = report_of(*options.known, options.engine, outcomes);
+  report.file = values[values.count("known-failing") != 0 ? "known-failing" : "write-known-failing"].as<std::string>();
+  report.rewrite = rewrite_command(arguments, values);
+  return report;
+}
+
+void write_report(const ReportChoice& choice, const CheckRequest& request, const std::vector<LawReport>& laws, std::size_t rows, const CheckReportOptions& options) {
+  const CheckRun run{.seed = request.seed, .backend = options.show.backend, .engine = options.engine, .tolerance = request.tolerance};
+  const ListReport* list = options.list ? &*options.list : nullptr;
+  if (choice.kind == ReportKind::jsonl) {
+    for (const LawReport& law : laws) std::cout << law_jsonl(run, law);
+    if (list != nullptr) std::cout << list_jsonl(*list);
+  }
+  if (choice.kind == ReportKind::junit && choice.file.empty()) std::cout << junit_xml(run, laws, list);
+  if (choice.kind == ReportKind::junit && !choice.file.empty()) write_text(choice.file, junit_xml(run, laws, list));
   if (choice.kind == ReportKind::text || !choice.file.empty()) std::cout << check_text(request, laws, rows, options);
 }
 
@@ -118,12 +143,12 @@ double peak_gigabytes() {
 }
 
 /// On a real checkpoint time and memory are of interest; beside the report, which is the same bytes every time.
-std::vector<CheckedCase> run_and_say_what_it_took(const CheckRequest& request, const CheckModels& models) {
+CheckedRun run_and_say_what_it_took(const CheckRequest& request, const CheckModels& models) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<CheckedCase> cases = run_check(request, models);
+  CheckedRun run = run_check(request, models);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   std::cerr << fmt::format("kvproof check: {} took {:.0f} s and at most {:.1f} GB of memory\n", request.model->string(), took.count(), peak_gigabytes());
-  return cases;
+  return run;
 }
 
 }  // namespace
@@ -138,6 +163,8 @@ ExitCode run_check(const Arguments& arguments) {
       "jobs,j", po::value<std::string>(), "workers (default: the processors; 1 for exec:)")("list", "name the laws and stop")(
       "coverage", "say how often each situation occurred")("fail-fast", "stop at the first failure")(
       "failures", po::value<std::string>()->default_value("kvproof-failures"), "folder for failing traces")(
+      "known-failing", po::value<std::string>(), "list of failures that are expected: they are no violations, and their absence is one")(
+      "write-known-failing", po::value<std::string>(), "write the list as this run would have it, with reasons to be written by hand")(
       "report", po::value<std::string>()->default_value("text"), "text, jsonl, junit, or junit=FILE beside the text");
   add_tolerance_options(table);
   const auto values = parse_options({"check", "", "[--backend SPEC]"}, table, arguments);
@@ -148,14 +175,20 @@ ExitCode run_check(const Arguments& arguments) {
   }
   const ReportChoice choice = report_from(*values);
   const CheckRequest request = request_from(*values);
-  CheckReportOptions options{.backend = (*values)["backend"].as<std::string>(), .replay_arguments = backend_arguments(*values) + tolerance_arguments(*values)};
-  options.failures = (*values)["failures"].as<std::string>();
+  CheckReportOptions options{.show = {(*values)["backend"].as<std::string>(), backend_arguments(*values) + tolerance_arguments(*values), (*values)["failures"].as<std::string>()}};
+  options.known = list_from(*values);
+  options.written = values->count("write-known-failing") != 0;
   const CheckModels models(request);
-  const std::vector<CheckedCase> cases = request.model ? run_and_say_what_it_took(request, models) : run_check(request, models);
-  const std::vector<LawReport> reports = law_reports(request, models, cases, options);
-  if (request.coverage) std::cout << coverage_text(request, cases);
-  write_report(choice, request, reports, distinct_rows(cases), options);
-  return code_of(reports);
+  const CheckedRun run = request.model ? run_and_say_what_it_took(request, models) : run_check(request, models);
+  options.engine = run.engine;
+  const std::vector<LawOutcome> outcomes = law_outcomes(request, run);
+  if (options.known) options.list = list_report(options, outcomes, arguments, *values);
+  const std::vector<LawReport> reports = law_reports(request, models, run, options);
+  if (request.coverage) std::cout << coverage_text(request, run);
+  write_report(choice, request, reports, distinct_rows(run), options);
+  if (options.written) write_text((*values)["write-known-failing"].as<std::string>(), format_known_failing(rewritten(*options.known, run.engine, outcomes)));
+  const bool stale = options.list && !options.list->problems.empty();
+  return worse(code_of(reports), stale ? kViolations : kExpected);
 }
 
 }  // namespace kvproof::harness

@@ -6,17 +6,14 @@
 #include <array>
 #include <unordered_set>
 
-#include "harness/cli/options.hpp"
-#include "harness/cli/program.hpp"
-#include "harness/cli/shrinking.hpp"
 #include "harness/laws/situations.hpp"
 #include "harness/report/law_table.hpp"
 #include "harness/report/text.hpp"
-#include "harness/trace/step_json.hpp"
-#include "harness/verdict/shrink_case.hpp"
 
 namespace kvproof::harness {
 namespace {
+
+constexpr std::size_t kMostWays = 8;  // of failing that are made small and shown, per law
 
 void add_case(LawReport& report, std::unordered_set<std::uint64_t>& rows, const CheckedCase& each) {
   report.seconds += each.seconds;
@@ -31,59 +28,46 @@ void add_case(LawReport& report, std::unordered_set<std::uint64_t>& rows, const 
   rows.insert(each.judgement.row_hashes.begin(), each.judgement.row_hashes.end());
 }
 
-RunHeader header_of(const CheckRequest& request, const CheckedCase& each) {
-  RunHeader run;
-  run.poison = each.made.options.poison;
-  run.law = std::string(each.law->id);
-  if (request.tolerance.source == "command line") {
-    run.atol = request.tolerance.atol;
-    run.rtol = request.tolerance.rtol;
-    run.derived_tolerance = request.tolerance.derived;
-  }
-  return run;
-}
-
-/// The failing case in its smallest form, as a report and as a file to replay.
-CaseReport shown_failure(const CheckRequest& request, const CheckModels& models, const CheckedCase& each, const CheckReportOptions& options) {
-  const auto backend = request.make_backend();
-  for (const auto& [name, model] : each.models) backend->open(name, models.folder(model));
-  const TraceFile found{models.sources(each.models), header_of(request, each), each.made.trace};
-  const Oracles oracles = models.oracles(each.models);
-  const SmallFailure small = smallest_failure(found, each.judgement, {each.law->judgement, *backend, oracles, request.tolerance});
-
-  std::filesystem::create_directories(options.failures);
-  const std::filesystem::path path = options.failures / fmt::format("{}-{}-{}.trace.json", each.law->id, request.seed, each.index);
-  write_trace_file(path, small.file);
-  CaseReport report{.name = fmt::format("{}/{}", each.law->id, each.index), .backend = options.backend, .tolerance = request.tolerance};
-  report.judgement = small.judgement;
-  report.verdict = CaseVerdict::fail;
-  report.replay = fmt::format("{} replay {}{}", program(), quoted(path.string()), options.replay_arguments);
-  report.reason = steps_text(small.file.trace);
-  return report;
-}
-
+/// How a failing trace and the ways of failing are introduced.
 std::string failures_text(const LawReport& law) {
+  const bool one = law.failures.size() + law.ways_left == 1 && law.known.empty();
   std::string text;
-  for (const CaseReport& failure : law.failures)
-    text += fmt::format("\n{}: {} of {} traces fail; the smallest form of the first:\n{}{}", law.law, law.failed, law.traces, failure.reason, case_text(failure));
+  for (const CaseReport& failure : law.failures) {
+    const std::string as = one ? "" : " with " + class_text(class_of(failure.judgement.findings.front()));
+    text += fmt::format("\n{}: {} of {} traces fail{}; the smallest form of the first:\n{}{}", law.law, failure.traces, law.traces, as, failure.steps, case_text(failure));
+  }
+  if (law.ways_left != 0) text += fmt::format("\n{}: fails in {} more ways, which are not shown\n", law.law, law.ways_left);
   return text;
+}
+
+const KnownFailure* expected_of(const CheckReportOptions& options, const CheckedRun& run, const Law& law, const FailingWay& way) {
+  return options.known ? expecting(*options.known, run.engine, law.id, way.one) : nullptr;
+}
+
+void add_way(LawReport& report, const FailingWay& way, const KnownFailure* expected, FailureShow& show) {
+  if (expected != nullptr) {
+    report.known.push_back({way.one, way.cases.size(), expected->reason});
+    report.known_failed += way.cases.size();
+  } else if (report.failures.size() < kMostWays) {
+    report.failures.push_back(show.show(way));
+  } else {
+    ++report.ways_left;
+  }
 }
 
 const char* word_of(ExitCode code) { return code == kExpected ? "PASS" : code == kViolations ? "FAIL" : "NO VERDICT"; }
 
 }  // namespace
 
-std::vector<LawReport> law_reports(const CheckRequest& request, const CheckModels& models, const std::vector<CheckedCase>& cases,
-                                   const CheckReportOptions& options) {
+std::vector<LawReport> law_reports(const CheckRequest& request, const CheckModels& models, const CheckedRun& run, const CheckReportOptions& options) {
   std::vector<LawReport> reports;
+  FailureShow show(request, models, options.show);
   for (const Law* law : request.laws) {
     LawReport report{.law = std::string(law->id)};
     std::unordered_set<std::uint64_t> rows;
-    for (const CheckedCase& each : cases) {
-      if (each.law != law || !each.played) continue;
-      add_case(report, rows, each);
-      if (!each.judgement.passed() && report.failures.empty()) report.failures.push_back(shown_failure(request, models, each, options));
-    }
+    for (const CheckedCase& each : run.cases)
+      if (each.law == law && each.played) add_case(report, rows, each);
+    for (const FailingWay& way : ways_of(*law, run.cases)) add_way(report, way, expected_of(options, run, *law, way), show);
     if (report.traces == 0 && report.not_covered.empty()) report.not_covered["out of time"] = 1;
     report.rows = rows.size();
     reports.push_back(std::move(report));
@@ -91,18 +75,33 @@ std::vector<LawReport> law_reports(const CheckRequest& request, const CheckModel
   return reports;
 }
 
-std::size_t distinct_rows(const std::vector<CheckedCase>& cases) {
+std::vector<LawOutcome> law_outcomes(const CheckRequest& request, const CheckedRun& run) {
+  std::vector<LawOutcome> outcomes;
+  for (const Law* law : request.laws) {
+    LawOutcome outcome{std::string(law->id), 0, 0, {}};
+    for (const CheckedCase& each : run.cases) {
+      if (each.law != law || !each.played) continue;
+      ++outcome.cases;
+      if (!each.judgement.not_covered || !each.judgement.passed()) ++outcome.judged;
+    }
+    for (const FailingWay& way : ways_of(*law, run.cases)) outcome.classes.push_back({way.one, way.cases.size()});
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+std::size_t distinct_rows(const CheckedRun& run) {
   std::unordered_set<std::uint64_t> rows;
-  for (const CheckedCase& each : cases) rows.insert(each.judgement.row_hashes.begin(), each.judgement.row_hashes.end());
+  for (const CheckedCase& each : run.cases) rows.insert(each.judgement.row_hashes.begin(), each.judgement.row_hashes.end());
   return rows.size();
 }
 
-std::string coverage_text(const CheckRequest& request, const std::vector<CheckedCase>& cases) {
+std::string coverage_text(const CheckRequest& request, const CheckedRun& run) {
   std::array<std::size_t, kSituationCount> total{};
   std::string text;
   for (const Law* law : request.laws) {
     std::array<std::size_t, kSituationCount> counts{};
-    for (const CheckedCase& each : cases)
+    for (const CheckedCase& each : run.cases)
       for (std::size_t s = 0; each.law == law && each.played && s < kSituationCount; ++s) counts[s] += each.situations[s] ? 1 : 0;
     text += fmt::format("{}:", law->id);
     for (std::size_t s = 0; s < kSituationCount; ++s) {
@@ -125,7 +124,7 @@ ExitCode code_of(const std::vector<LawReport>& laws) {
   for (const LawReport& law : laws) {
     const CaseVerdict verdict = verdict_of(law);
     if (verdict == CaseVerdict::fail) return kViolations;
-    if (verdict == CaseVerdict::pass) code = kExpected;
+    if (verdict == CaseVerdict::pass || verdict == CaseVerdict::known_failing) code = kExpected;
   }
   return code;
 }
@@ -140,8 +139,14 @@ std::string check_text(const CheckRequest& request, const std::vector<LawReport>
     text += failures_text(law);
     if (replay.empty() && !law.failures.empty()) replay = law.failures.front().replay;
   }
-  text += fmt::format("{} {}: {} law{}, {} traces, {} distinct rows compared, worst {} of the bound; seed {}, {}\n", word_of(code_of(laws)), options.backend, laws.size(),
+  ExitCode code = code_of(laws);
+  if (options.list) {
+    text += known_text(laws) + list_text(*options.list);
+    if (!options.list->problems.empty()) code = kViolations;
+  }
+  text += fmt::format("{} {}: {} law{}, {} traces, {} distinct rows compared, worst {} of the bound; seed {}, {}\n", word_of(code), options.show.backend, laws.size(),
                       laws.size() == 1 ? "" : "s", traces, rows, worst ? fmt::format("{:.3g}", *worst) : "unknown", request.seed, tolerance_text(request.tolerance));
+  if (options.list && code == kViolations && !options.written) text += fmt::format("to write the list anew: {}\n", options.list->rewrite);
   return replay.empty() ? text : text + replay + "\n";
 }
 

@@ -69,6 +69,13 @@ class Queue {
     if (!error_) error_ = std::move(error);
   }
 
+  void met(const Capabilities& capabilities) {
+    const std::lock_guard lock(mutex_);
+    if (engine_.empty()) engine_ = identity_of(capabilities);
+  }
+
+  [[nodiscard]] const std::string& engine() const noexcept { return engine_; }
+
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
   }
@@ -83,12 +90,15 @@ class Queue {
   std::atomic<bool> stopped_ = false;
   std::exception_ptr error_;
   Clock::time_point start_;
+  std::string engine_;
 };
 
 /// One worker: a backend of its own, with the models of the case at hand open.
 class Worker {
  public:
   Worker(const CheckRequest& request, const CheckModels& models) : request_(request), models_(models), backend_(request.make_backend()) {}
+
+  [[nodiscard]] const Capabilities& capabilities() const { return backend_->capabilities(); }
 
   void play(CheckedCase& each) {
     const auto start = Clock::now();
@@ -142,6 +152,7 @@ class Worker {
 void work(const CheckRequest& request, const CheckModels& models, Queue& queue) {
   try {
     Worker worker(request, models);
+    queue.met(worker.capabilities());
     while (CheckedCase* each = queue.take()) {
       worker.play(*each);
       queue.done(*each);
@@ -225,26 +236,32 @@ bool any_failed(const std::vector<CheckedCase>& cases) {
   return std::ranges::any_of(cases, [](const CheckedCase& each) { return !each.judgement.passed(); });
 }
 
-void run_cases(const CheckRequest& request, const CheckModels& models, std::vector<CheckedCase>& cases, Clock::time_point start) {
+/// Returns who was judged.
+std::string run_cases(const CheckRequest& request, const CheckModels& models, std::vector<CheckedCase>& cases, Clock::time_point start) {
   Queue queue(request, cases, start);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < request.jobs; ++i) threads.emplace_back(work, std::cref(request), std::cref(models), std::ref(queue));
   for (std::thread& thread : threads) thread.join();
   queue.rethrow();
+  return queue.engine();
 }
 
 }  // namespace
 
-std::vector<CheckedCase> run_check(const CheckRequest& request, const CheckModels& models) {
+std::string identity_of(const Capabilities& capabilities) {
+  return capabilities.version.empty() ? capabilities.name : fmt::format("{} {}", capabilities.name, capabilities.version);
+}
+
+CheckedRun run_check(const CheckRequest& request, const CheckModels& models) {
   const auto start = Clock::now();
-  std::vector<CheckedCase> all;
+  CheckedRun run;
   for (std::size_t first = 0; first == 0 || (request.seconds && since(start) < *request.seconds); first += request.traces) {
     std::vector<CheckedCase> cases = cases_of(request, models, first, request.traces);
-    run_cases(request, models, cases, start);
-    std::ranges::move(cases, std::back_inserter(all));
-    if (!request.seconds || (request.fail_fast && any_failed(all))) break;
+    run.engine = run_cases(request, models, cases, start);
+    std::ranges::move(cases, std::back_inserter(run.cases));
+    if (!request.seconds || (request.fail_fast && any_failed(run.cases))) break;
   }
-  return all;
+  return run;
 }
 
 }  // namespace kvproof::harness

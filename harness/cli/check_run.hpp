@@ -43,6 +43,12 @@ struct CheckedCase {
   bool played = false;
 };
 
+/// All cases of a check, in the order of laws and indices, and who was judged.
+struct CheckedRun {
+  std::vector<CheckedCase> cases;
+  std::string engine;  ///< the backend's own name and version
+};
+
 /// The seed of a case: a hash of the global seed and the case's name.
 [[nodiscard]] std::uint64_t case_seed(std::uint64_t seed, const Law& law, std::size_t index);
 
@@ -65,10 +71,13 @@ class CheckModels {
   std::unique_ptr<State> state_;
 };
 
+/// `transformers 5.18.0 eager`: what a list of known failures matches.
+[[nodiscard]] std::string identity_of(const Capabilities& capabilities);
+
 /// Makes, plays and judges the cases of all laws. The result is in the order of laws and indices, whatever `jobs`.
 ///
 /// Threads   `jobs` workers with a backend each; oracles and models are shared.
 /// Errors    NoBackend; everything a backend does wrong is in the judgements.
-[[nodiscard]] std::vector<CheckedCase> run_check(const CheckRequest& request, const CheckModels& models);
+[[nodiscard]] CheckedRun run_check(const CheckRequest& request, const CheckModels& models);
 
 }  // namespace kvproof::harness

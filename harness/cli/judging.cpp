@@ -32,7 +32,8 @@ CaseReport without_verdict(const std::string& name, const std::string& backend, 
 
 ExitCode code_of(CaseVerdict verdict) noexcept {
   switch (verdict) {
-    case CaseVerdict::pass: return kExpected;
+    case CaseVerdict::pass:
+    case CaseVerdict::known_failing: return kExpected;
     case CaseVerdict::fail: return kViolations;
     case CaseVerdict::not_covered:
     case CaseVerdict::nothing_compared:

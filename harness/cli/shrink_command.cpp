@@ -66,6 +66,8 @@ ExitCode run_shrink(const Arguments& arguments) {
   const Judgement found = failure_of(on_trial, (*values)["backend"].as<std::string>());
   SmallFailure small = smallest_failure(on_trial.file, found, on_trial.trial, budget);
   move_folders(small.file, path, out);
+  small.file.run.finding = small.judgement.findings.front().kind;
+  small.file.run.code = small.judgement.findings.front().code;
   write_trace_file(out, small.file);
 
   std::cout << fmt::format("{}: {} of {} steps are left after {} plays{}\n{}", out, small.file.trace.size(), on_trial.file.trace.size(), small.asked,

@@ -4,21 +4,18 @@
 #include "harness/cli/shrinking.hpp"
 
 namespace kvproof::harness {
-namespace {
 
-Oracles oracles_of(const ModelFolders& models) {
+Oracles open_oracles(const ModelFolders& models) {
   Oracles oracles;
   for (const auto& [name, folder] : models.folders()) oracles[name] = Oracle::open(folder);
   return oracles;
 }
 
-}  // namespace
-
 TraceOnTrial::TraceOnTrial(std::string file_path, Backend& backend, const OptionValues& values)
     : path(std::move(file_path)),
       file(read_trace_file(path)),
       models(file.models, std::filesystem::path(path).parent_path()),
-      oracles(oracles_of(models)),
+      oracles(open_oracles(models)),
       tolerance(tolerance_from(values, tolerance_of(file.run))),
       trial{judgement_of(file, path), backend, oracles, tolerance} {
   for (const auto& [name, folder] : models.folders()) backend.open(name, folder);

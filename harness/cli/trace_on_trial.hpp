@@ -7,6 +7,9 @@
 
 namespace kvproof::harness {
 
+/// The oracles of a trace file's models.
+[[nodiscard]] Oracles open_oracles(const ModelFolders& models);
+
 /// A trace file ready to be judged: its models on disk and open in the backend, its law and tolerance found.
 ///
 /// Errors    DataError as read_trace_file, ModelFolders and Oracle::open, and for a law that nobody knows; UsageError for a tolerance.

@@ -5,7 +5,7 @@
 namespace kvproof::harness {
 
 std::string_view verdict_name(CaseVerdict verdict) noexcept {
-  constexpr std::array<std::string_view, 6> kNames = {"pass", "fail", "not_covered", "nothing_compared", "corrupt", "no_verdict"};
+  constexpr std::array<std::string_view, 7> kNames = {"pass", "fail", "known_failing", "not_covered", "nothing_compared", "corrupt", "no_verdict"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 

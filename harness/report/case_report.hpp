@@ -8,6 +8,7 @@ namespace kvproof::harness {
 enum class CaseVerdict {
   pass,
   fail,
+  known_failing,     ///< failed, and only as a list of known failures says
   not_covered,       ///< the backend lacks a capability that the case needs
   nothing_compared,  ///< played, but no number was there to compare
   corrupt,           ///< a file that is broken or belongs to other weights
@@ -25,6 +26,8 @@ struct CaseReport {
   CaseVerdict verdict = CaseVerdict::pass;
   std::string reason;   ///< of not_covered, corrupt and no_verdict
   std::string replay;   ///< the one command that plays just this case again
+  std::string file, steps;  ///< of a failure of a law: its trace file, and the trace in words
+  std::size_t traces = 0;   ///< of the law that fail in the same way
 };
 
 /// Why there is no verdict; empty if there is one.

@@ -16,6 +16,7 @@ Json place_json(const Place& place) { return {{"row", place.row}, {"column", pla
 
 Json finding_json(const Finding& finding) {
   Json json = {{"kind", finding_name(finding.kind)}, {"step", finding.step}};
+  if (finding.code) json["code"] = code_name(*finding.code);
   if (finding.place) {
     json.update(place_json(*finding.place));
     json["got"] = number(finding.place->got);

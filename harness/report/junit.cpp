@@ -41,6 +41,7 @@ void add_properties(pugi::xml_node suite, const CheckRun& run, Laws laws) {
   auto properties = suite.append_child("properties");
   property(properties, "seed", fmt::format("{}", run.seed));
   property(properties, "backend", run.backend);
+  if (!run.engine.empty()) property(properties, "engine", run.engine);
   property(properties, "tolerance", tolerance_text(run.tolerance));
   property(properties, "worst", number_text(worst_of(laws)));
   for (const LawReport& law : laws) {
@@ -57,9 +58,16 @@ std::string reasons_text(const LawReport& law) {
   return text;
 }
 
+std::string known_reasons(const LawReport& law) {
+  std::string text;
+  for (const KnownClass& known : law.known)
+    text += fmt::format("{}{} ({} traces): {}", text.empty() ? "" : "; ", class_text(known.one), known.traces, known.reason);
+  return text;
+}
+
 void add_failure(pugi::xml_node testcase, const LawReport& law) {
   auto failure = testcase.append_child("failure");
-  std::string type = "fail", message = fmt::format("{} traces fail", law.failed), text;
+  std::string type = "fail", message = fmt::format("{} traces fail", law.failed - law.known_failed), text;
   for (const CaseReport& report : law.failures) text += case_text(report);
   if (!law.failures.empty() && !law.failures.front().judgement.findings.empty()) {
     const Finding& first = law.failures.front().judgement.findings.front();
@@ -80,6 +88,7 @@ void add_testcase(pugi::xml_node suite, const CheckRun& run, const LawReport& la
     case CaseVerdict::pass: return;
     case CaseVerdict::not_covered: return attribute(testcase.append_child("skipped"), "message", "not covered: " + reasons_text(law));
     case CaseVerdict::fail: return add_failure(testcase, law);
+    case CaseVerdict::known_failing: return attribute(testcase.append_child("skipped"), "message", "known failing: " + known_reasons(law));
     case CaseVerdict::nothing_compared:
     case CaseVerdict::corrupt:
     case CaseVerdict::no_verdict: break;
@@ -107,10 +116,38 @@ void add_suite(pugi::xml_node root, const CheckRun& run, std::size_t id, Laws la
   attribute(suite, "tests", laws.size());
   attribute(suite, "failures", count(laws, CaseVerdict::fail));
   attribute(suite, "errors", count(laws, CaseVerdict::nothing_compared));
-  attribute(suite, "skipped", count(laws, CaseVerdict::not_covered));
+  attribute(suite, "skipped", count(laws, CaseVerdict::not_covered) + count(laws, CaseVerdict::known_failing));
   seconds(suite, run, time);
   add_properties(suite, run, laws);
   for (const LawReport& law : laws) add_testcase(suite, run, law);
+  suite.append_child("system-out");
+  suite.append_child("system-err");
+}
+
+/// The list of known failures as a suite of one case.
+void add_list_suite(pugi::xml_node root, const CheckRun& run, std::size_t id, const ListReport& list) {
+  auto suite = root.append_child("testsuite");
+  attribute(suite, "name", "known_failing");
+  attribute(suite, "id", id);
+  attribute(suite, "package", "kvproof");
+  attribute(suite, "timestamp", run.times && !run.started.empty() ? run.started : "1970-01-01T00:00:00");
+  attribute(suite, "hostname", "localhost");
+  attribute(suite, "tests", std::size_t{1});
+  attribute(suite, "failures", std::size_t{list.problems.empty() ? 0U : 1U});
+  attribute(suite, "errors", std::size_t{0});
+  attribute(suite, "skipped", std::size_t{0});
+  seconds(suite, run, 0);
+  property(suite.append_child("properties"), "list", list.file);
+  auto testcase = suite.append_child("testcase");
+  attribute(testcase, "name", "list");
+  attribute(testcase, "classname", "kvproof.known_failing");
+  seconds(testcase, run, 0);
+  if (!list.problems.empty()) {
+    auto failure = testcase.append_child("failure");
+    attribute(failure, "message", problem_text(list.problems.front()));
+    attribute(failure, "type", "known_failing");
+    failure.text().set(xml_text(list_text(list) + list.rewrite + "\n").c_str());
+  }
   suite.append_child("system-out");
   suite.append_child("system-err");
 }
@@ -137,7 +174,7 @@ std::string xml_text(const std::string& text) {
   return clean;
 }
 
-std::string junit_xml(const CheckRun& run, Laws laws) {
+std::string junit_xml(const CheckRun& run, Laws laws, const ListReport* list) {
   pugi::xml_document document;
   auto declaration = document.append_child(pugi::node_declaration);
   attribute(declaration, "version", "1.0");
@@ -148,6 +185,7 @@ std::string junit_xml(const CheckRun& run, Laws laws) {
     while (to < laws.size() && family_of(laws[to].law) == family_of(laws[from].law)) ++to;
     add_suite(root, run, suites++, laws.subspan(from, to - from));
   }
+  if (list != nullptr) add_list_suite(root, run, suites, *list);
   std::ostringstream text;
   document.save(text, "  ");
   return text.str();

@@ -9,7 +9,8 @@ std::size_t not_covered_count(const LawReport& law) noexcept {
 }
 
 CaseVerdict verdict_of(const LawReport& law) noexcept {
-  if (law.failed != 0 || !law.failures.empty()) return CaseVerdict::fail;
+  if (law.failed > law.known_failed || !law.failures.empty()) return CaseVerdict::fail;
+  if (law.known_failed != 0) return CaseVerdict::known_failing;
   if (law.traces == 0) return not_covered_count(law) != 0 ? CaseVerdict::not_covered : CaseVerdict::nothing_compared;
   return law.rows + law.checks == 0 ? CaseVerdict::nothing_compared : CaseVerdict::pass;
 }

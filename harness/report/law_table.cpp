@@ -21,6 +21,7 @@ const char* word_of(CaseVerdict verdict) {
   switch (verdict) {
     case CaseVerdict::pass: return "pass";
     case CaseVerdict::fail: return "FAIL";
+    case CaseVerdict::known_failing: return "known failing";
     case CaseVerdict::not_covered: return "not covered";
     case CaseVerdict::nothing_compared: return "NOTHING COMPARED";
     case CaseVerdict::corrupt: return "CORRUPT";
@@ -54,6 +55,33 @@ std::string aligned(const Line& line, const std::array<std::size_t, kColumns>& w
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value)); }
 
+void add_class(Json& json, const FindingClass& one) {
+  json["kind"] = finding_name(one.kind);
+  json["code"] = one.code ? Json(code_name(*one.code)) : Json(nullptr);
+}
+
+Json known_json(const LawReport& law) {
+  Json list = Json::array();
+  for (const KnownClass& each : law.known) {
+    Json json = Json::object();
+    add_class(json, each.one);
+    json["traces"] = each.traces;
+    json["reason"] = each.reason;
+    list.push_back(json);
+  }
+  return list;
+}
+
+/// A case as `replay` reports it, and what a program wants to know first.
+Json failure_json(const CaseReport& failure) {
+  Json json = Json::object();
+  if (!failure.judgement.findings.empty()) add_class(json, class_of(failure.judgement.findings.front()));
+  json["traces"] = failure.traces;
+  json["file"] = failure.file;
+  json.update(Json::parse(case_jsonl(failure)));
+  return json;
+}
+
 }  // namespace
 
 std::string law_table_text(std::span<const LawReport> laws) {
@@ -68,7 +96,7 @@ std::string law_table_text(std::span<const LawReport> laws) {
 }
 
 std::string law_jsonl(const CheckRun& run, const LawReport& law) {
-  Json json = {{"law", law.law}, {"backend", run.backend}, {"seed", run.seed}, {"verdict", verdict_name(verdict_of(law))}};
+  Json json = {{"law", law.law}, {"backend", run.backend}, {"engine", run.engine}, {"seed", run.seed}, {"verdict", verdict_name(verdict_of(law))}};
   json["traces"] = law.traces;
   json["rows"] = law.rows;
   json["checks"] = law.checks;
@@ -76,9 +104,11 @@ std::string law_jsonl(const CheckRun& run, const LawReport& law) {
   json["tolerance"] = {{"atol", run.tolerance.atol}, {"rtol", run.tolerance.rtol}, {"derived", run.tolerance.derived}, {"source", run.tolerance.source}};
   json["not_covered"] = Json::object();
   for (const auto& [reason, traces] : law.not_covered) json["not_covered"][reason] = traces;
+  if (!law.known.empty()) json["known"] = known_json(law);
   json["failed"] = std::max(law.failed, law.failures.size());
   json["failures"] = Json::array();
-  for (const CaseReport& failure : law.failures) json["failures"].push_back(Json::parse(case_jsonl(failure)));
+  for (const CaseReport& failure : law.failures) json["failures"].push_back(failure_json(failure));
+  if (law.ways_left != 0) json["ways_left"] = law.ways_left;
   if (run.times) json["seconds"] = number(law.seconds);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

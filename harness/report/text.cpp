@@ -52,6 +52,7 @@ std::string spread_text(const Comparison& numbers) {
 std::string case_text(const CaseReport& report) {
   switch (report.verdict) {
     case CaseVerdict::fail:
+    case CaseVerdict::known_failing:
       return failure_text(report);
     case CaseVerdict::corrupt:
       return fmt::format("CORRUPT {}\n", report.reason);

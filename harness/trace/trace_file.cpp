@@ -54,11 +54,22 @@ std::optional<double> read_bound(Fields& fields, const char* name) {
   return bound;
 }
 
+template <typename Name>
+std::optional<Name> read_name(Fields& fields, const char* field, std::optional<Name> (*from_name)(std::string_view) noexcept, const char* expected) {
+  const auto text = fields.maybe_text(field);
+  if (!text) return std::nullopt;
+  const auto name = from_name(*text);
+  if (!name) throw DataError({fields.where(), fmt::format("{} is {}", field, shown(*text)), expected, ""});
+  return name;
+}
+
 RunHeader read_run(const nlohmann::json& document, const std::string& where) {
   Fields fields(document, where);
   RunHeader run;
   if (fields.has("poison")) run.poison = fields.flag("poison");
   run.law = fields.maybe_text("law");
+  run.finding = read_name<FindingKind>(fields, "finding", finding_from_name, "a finding of docs/reports.md");
+  run.code = read_name<Code>(fields, "code", code_from_name, "a code of docs/contract.md");
   run.atol = read_bound(fields, "atol");
   run.rtol = read_bound(fields, "rtol");
   if (fields.has("derived_tolerance")) run.derived_tolerance = fields.flag("derived_tolerance");
@@ -70,6 +81,8 @@ Json run_to_json(const RunHeader& run) {
   Json json = Json::object();
   if (run.poison) json["poison"] = true;
   if (run.law) json["law"] = *run.law;
+  if (run.finding) json["finding"] = finding_name(*run.finding);
+  if (run.code) json["code"] = code_name(*run.code);
   if (run.atol) json["atol"] = *run.atol;
   if (run.rtol) json["rtol"] = *run.rtol;
   if (run.derived_tolerance) json["derived_tolerance"] = true;

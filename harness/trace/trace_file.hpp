@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/contract/finding_kind.hpp"
 #include "harness/trace/step.hpp"
 
 namespace kvproof::harness {
@@ -27,6 +28,8 @@ struct RunHeader {
   std::optional<std::string> law;    ///< judged by this law's own judgement
   std::optional<double> atol, rtol;
   bool derived_tolerance = false;
+  std::optional<FindingKind> finding; ///< what is wrong with the engine that the trace was kept for; it tells nobody how to play or judge
+  std::optional<Code> code;           ///< the refusal the finding is about
   bool operator==(const RunHeader&) const = default;
 };
 

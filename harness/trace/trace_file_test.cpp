@@ -19,7 +19,7 @@ kh::TraceFile example() {
   kh::TraceFile file;
   file.models["main"] = {R"({"n_embd":8,"n_head":2})", 7, "", ""};
   file.models["big"] = {"", 0, "models/big", "ab12"};
-  file.run = {true, "window.band", 1e-6, 0.0, true};
+  file.run = {true, "window.band", 1e-6, 0.0, true, kh::FindingKind::state_changed, kh::Code::capacity};
   file.trace.push_back({kh::NewCache{"a", "static", 9, std::nullopt, std::nullopt}, std::nullopt, std::nullopt, 0});
   file.trace.push_back({kh::NewCache{"b", "dynamic", std::nullopt, std::nullopt, "big"}, std::nullopt, std::nullopt, 1});
   file.trace.push_back({kh::Forward{.cache = "a", .input_ids = {{4, 9, 6}}}, kh::Code::capacity, std::nullopt, 0});
@@ -124,6 +124,8 @@ BOOST_AUTO_TEST_CASE(a_model_is_a_config_with_a_seed_or_a_folder_with_a_hash) {
 BOOST_AUTO_TEST_CASE(unknown_fields_of_the_header_are_refused) {
   refuses(changed("\"run\": {}", R"("run": {"poisson": true})"), "t: run: unknown field \"poisson\"");
   refuses(changed("\"run\": {}", R"("run": {}, "runs": 3)"), "unknown field \"runs\"");
+  refuses(changed("\"run\": {}", R"("run": {"finding": "wrong_logit"})"), "t: run: finding is \"wrong_logit\", expected a finding of");
+  refuses(changed("\"run\": {}", R"("run": {"code": "mask"})"), "t: run: code is \"mask\", expected a code of");
   refuses(changed("\"run\": {}", R"("run": [])"), "field \"run\" is [], expected a JSON object");
   refuses(changed("\"models\"", "\"model\""), "field \"models\" is missing");
 }

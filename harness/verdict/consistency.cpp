@@ -36,7 +36,7 @@ class Consistency {
     std::unordered_map<std::uint64_t, std::size_t> first;
     for (std::size_t step = 0; step < trace_.size(); ++step) {
       if (!logits_of(step)) continue;
-      const auto [found, fresh] = first.try_emplace(state_of_call(step), step);
+      const auto [found, fresh] = first.try_emplace(state_of_call(trace_[step], expected_[step].outcome), step);
       if (!fresh) same_bits(found->second, step);
     }
   }
@@ -121,18 +121,6 @@ class Consistency {
                     want.step, want.row, want.column, comparison.worst));
   }
 
-  /// All that the bits of a repeated call may depend on: the call, the storage, and how each row's history was fed.
-  std::uint64_t state_of_call(std::size_t step) const {
-    const auto& call = std::get<Forward>(trace_[step].call);
-    const Outcome& outcome = expected_[step].outcome;
-    std::uint64_t hash = mix64(fnv1a(outcome.model) + fnv1a(outcome.storage) + fnv1a(call.logits) + (call.use_cache ? 1U : 0U));
-    for (const RowHistory& row : outcome.rows) {
-      hash = mix64(hash ^ row.prefix_hashes().back());
-      for (std::size_t c = 1; c < row.columns.size(); ++c) hash = mix64(hash + (row.columns[c].mask == row.columns[c - 1].mask ? 1U : 2U));
-    }
-    return hash;
-  }
-
   void same_bits(std::size_t want, std::size_t got) {
     const Tensor &left = *logits_of(want), &right = *logits_of(got);
     ++judgement_.numbers.rows;
@@ -207,6 +195,16 @@ class Consistency {
 };
 
 }  // namespace
+
+std::uint64_t state_of_call(const Step& step, const Outcome& outcome) {
+  const auto& call = std::get<Forward>(step.call);
+  std::uint64_t hash = mix64(fnv1a(outcome.model) + fnv1a(outcome.storage) + fnv1a(call.logits) + (call.use_cache ? 1U : 0U));
+  for (const RowHistory& row : outcome.rows) {
+    hash = mix64(hash ^ row.prefix_hashes().back());
+    for (std::size_t c = 1; c < row.columns.size(); ++c) hash = mix64(hash + (row.columns[c].mask == row.columns[c - 1].mask ? 1U : 2U));
+  }
+  return hash;
+}
 
 void judge_consistency(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed, const LawJudgement& law,
                        const Tolerance& tolerance, Judgement& judgement) {

@@ -6,6 +6,9 @@
 
 namespace kvproof::harness {
 
+/// All that the bits of a forward's answer may depend on: the call, the storage, and how each row's history was fed. Equal = identical calls.
+[[nodiscard]] std::uint64_t state_of_call(const Step& step, const Outcome& outcome);
+
 /// Judges a backend against itself, without any oracle: what both sides have wrong in the same way still shows.
 ///
 /// same     columns that mean the same (RowHistory::meaning_hashes) have logits within the bound of the first of them; K and V of

@@ -4,25 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "harness/contract/finding_kind.hpp"
+#include "harness/contract/refusal_code.hpp"
+
 namespace kvproof::harness {
-
-/// What can be wrong with one answer.
-enum class FindingKind {
-  wrong_logits,
-  wrong_kv,
-  wrong_ids,
-  non_finite,       ///< a NaN or an infinity, in a hidden row too
-  wrong_shape,      ///< rows or columns that nobody asked for, or none where there should be some
-  wrong_length,
-  accepts_misuse,   ///< carried out what the contract refuses
-  refuses_valid,    ///< refused what the contract allows
-  wrong_code,       ///< refused for another reason than the first that applies
-  state_changed,    ///< K and V of a column, or the caller's arrays, are not what they were
-  not_repeatable,   ///< the same call on the same state gave other bits
-  broke_down,       ///< crashed, timed out, broke the protocol, or threw
-};
-
-[[nodiscard]] std::string_view finding_name(FindingKind kind) noexcept;
 
 /// Where two numbers differ most, or first.
 struct Place {
@@ -38,6 +23,19 @@ struct Finding {
   std::size_t step = 0;
   std::optional<Place> place;
   std::string message;  ///< in words, with both values
+  std::optional<Code> code{};  ///< the refusal it is about: the one expected, or of refuses_valid the one that came
 };
+
+/// What sets one fault of an engine apart from another under the same law, as far as a list can say it.
+struct FindingClass {
+  FindingKind kind{};
+  std::optional<Code> code;
+  auto operator<=>(const FindingClass&) const = default;
+};
+
+[[nodiscard]] inline FindingClass class_of(const Finding& finding) noexcept { return {finding.kind, finding.code}; }
+
+/// `accepts_misuse mask_length`, or just `wrong_logits`.
+[[nodiscard]] std::string class_text(const FindingClass& one);
 
 }  // namespace kvproof::harness

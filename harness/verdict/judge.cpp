@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <set>
 
 #include "engine/base/seed.hpp"
 #include "harness/verdict/judge_ids.hpp"
@@ -10,9 +10,6 @@
 
 namespace kvproof::harness {
 namespace {
-
-constexpr std::array<std::string_view, 12> kNames = {"wrong_logits",   "wrong_kv",      "wrong_ids",  "non_finite",    "wrong_shape",    "wrong_length",
-                                                     "accepts_misuse", "refuses_valid", "wrong_code", "state_changed", "not_repeatable", "broke_down"};
 
 const Tensor* pointer(const std::optional<Tensor>& tensor) { return tensor ? &*tensor : nullptr; }
 
@@ -31,10 +28,12 @@ class Judge {
       return;
     }
     ++result_.checks;
-    if (const auto* breakdown = std::get_if<Breakdown>(&reply)) return add(FindingKind::broke_down, fmt::format("{}: {}", breakdown->kind, breakdown->message));
+    const auto& wanted = expected.outcome.refusal;
+    const std::optional<Code> code = wanted ? std::optional(wanted->code) : std::nullopt;
+    if (const auto* breakdown = std::get_if<Breakdown>(&reply))
+      return add(FindingKind::broke_down, fmt::format("{}: {}", breakdown->kind, breakdown->message), std::nullopt, code);
     if (const auto* refusal = std::get_if<Refusal>(&reply)) return judge_refusal(expected, *refusal);
-    if (expected.outcome.refusal)
-      return add(FindingKind::accepts_misuse, fmt::format("accepted, expected {} ({})", code_name(expected.outcome.refusal->code), expected.outcome.refusal->message));
+    if (wanted) return add(FindingKind::accepts_misuse, fmt::format("accepted, expected {} ({})", code_name(wanted->code), wanted->message), std::nullopt, code);
     judge_answer(call, expected, std::get<Answer>(reply));
   }
 
@@ -43,18 +42,19 @@ class Judge {
   [[nodiscard]] Judgement result() && { return std::move(result_); }
 
  private:
-  void add(FindingKind kind, std::string message, std::optional<Place> place = std::nullopt) {
-    result_.findings.push_back({kind, step_, place, std::move(message)});
+  void add(FindingKind kind, std::string message, std::optional<Place> place = std::nullopt, std::optional<Code> code = std::nullopt) {
+    result_.findings.push_back({kind, step_, place, std::move(message), code});
   }
 
   void judge_refusal(const Expectation& expected, const Refusal& refusal) {
     if (!expected.outcome.refusal)
-      return add(FindingKind::refuses_valid, fmt::format("refused as {} ({}), expected an answer", code_name(refusal.code), refusal.message));
+      return add(FindingKind::refuses_valid, fmt::format("refused as {} ({}), expected an answer", code_name(refusal.code), refusal.message),
+                 std::nullopt, refusal.code);
     const Code want = expected.outcome.refusal->code;
-    const bool told = capabilities_.codes || refusal.code != Code::other;
-    if (told && refusal.code != want)
+    if (capabilities_.codes && refusal.code != want)
       add(FindingKind::wrong_code, fmt::format("refused as {} ({}), expected {} ({})", code_name(refusal.code), refusal.message, code_name(want),
-                                               expected.outcome.refusal->message));
+                                               expected.outcome.refusal->message),
+          std::nullopt, want);
   }
 
   void judge_answer(const Call& call, const Expectation& expected, const Answer& answer) {
@@ -98,7 +98,19 @@ class Judge {
 
 }  // namespace
 
-std::string_view finding_name(FindingKind kind) noexcept { return kNames[static_cast<std::size_t>(kind)]; }
+std::string class_text(const FindingClass& one) {
+  return one.code ? fmt::format("{} {}", finding_name(one.kind), code_name(*one.code)) : std::string(finding_name(one.kind));
+}
+
+void forget_after_parting(const Trace& trace, const std::vector<Expectation>& expected, Observations& observed) {
+  std::set<std::size_t> parted;  // lanes
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (parted.contains(trace[i].lane)) observed[i] = {};
+    if (!observed[i].reply) continue;
+    const bool refused = std::holds_alternative<Refusal>(*observed[i].reply), answered = std::holds_alternative<Answer>(*observed[i].reply);
+    if (expected[i].outcome.refusal ? answered : refused) parted.insert(trace[i].lane);
+  }
+}
 
 Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed, const Capabilities& capabilities,
                 const Tolerance& tolerance, const Oracles& oracles) {

@@ -1,25 +1,75 @@
 #include "harness/verdict/judge_case.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "harness/runner/coverage.hpp"
 #include "harness/verdict/consistency.hpp"
 
 namespace kvproof::harness {
+namespace {
 
-Judgement judge_case(const Case& each, Backend& backend, const Oracles& oracles, const Tolerance& tolerance) {
-  const Capabilities& capabilities = backend.capabilities();
-  std::vector<Expectation> expected = expect_shapes(each.trace, facts_of(oracles));
-  std::vector<Outcome> outcomes;
-  for (const Expectation& expectation : expected) outcomes.push_back(expectation.outcome);
+/// One play of a trace: what should have come, what came, and what is wrong with it.
+struct Played {
+  std::vector<Expectation> expected;
+  Observations observed;
   Judgement judgement;
-  judgement.not_covered = not_covered(capabilities, each.trace, outcomes, each.options);
-  if (judgement.not_covered) return judgement;
-  if (each.law.oracle) expected = expect_from_oracle(each.trace, oracles, tolerance.derived);
-  const Observations observed = play(backend, each.trace, each.name, each.options);
-  judgement = judge(each.trace, expected, observed, capabilities, tolerance, oracles);
+};
+
+Played play_and_judge(const Case& each, Backend& backend, const Oracles& oracles, const Tolerance& tolerance) {
+  const Capabilities& capabilities = backend.capabilities();
+  Played played;
+  played.expected = expect_shapes(each.trace, facts_of(oracles));
+  std::vector<Outcome> outcomes;
+  for (const Expectation& expectation : played.expected) outcomes.push_back(expectation.outcome);
+  played.judgement.not_covered = not_covered(capabilities, each.trace, outcomes, each.options);
+  if (played.judgement.not_covered) return played;
+  if (each.law.oracle) played.expected = expect_from_oracle(each.trace, oracles, tolerance.derived);
+  played.observed = play(backend, each.trace, each.name, each.options);
+  forget_after_parting(each.trace, played.expected, played.observed);
+  played.judgement = judge(each.trace, played.expected, played.observed, capabilities, tolerance, oracles);
   LawJudgement law = each.law;
   law.repeat = law.repeat && capabilities.deterministic;
-  judge_consistency(each.trace, expected, observed, law, tolerance, judgement);
-  return judgement;
+  judge_consistency(each.trace, played.expected, played.observed, law, tolerance, played.judgement);
+  return played;
+}
+
+/// Kinds that a change of state shows as.
+bool may_be_a_change(FindingKind kind) {
+  return kind == FindingKind::wrong_logits || kind == FindingKind::wrong_kv || kind == FindingKind::wrong_length || kind == FindingKind::wrong_shape ||
+         kind == FindingKind::non_finite || kind == FindingKind::refuses_valid || kind == FindingKind::state_changed;
+}
+
+/// Whether everything up to where `step` was is in order once `refused` is left out.
+bool right_without(std::size_t refused, std::size_t step, const Case& each, Backend& backend, const Oracles& oracles, const Tolerance& tolerance) {
+  Trace trace = each.trace;
+  trace.erase(trace.begin() + static_cast<std::ptrdiff_t>(refused));
+  const Judgement judgement = play_and_judge({each.name, trace, each.options, each.law}, backend, oracles, tolerance).judgement;
+  return !judgement.not_covered && (judgement.passed() || judgement.findings.front().step >= step);  // one step less: `step` is the next one
+}
+
+/// If the first finding goes away once a refused call before it is left out, that call changed what it should not have touched.
+void blame_refusal(const Case& each, Backend& backend, const Oracles& oracles, const Tolerance& tolerance, Played& played) {
+  if (played.judgement.passed() || !may_be_a_change(played.judgement.findings.front().kind)) return;
+  Finding& first = played.judgement.findings.front();
+  for (std::size_t i = first.step; i-- > 0;) {
+    if (!played.expected[i].outcome.refusal || each.trace[i].lane != each.trace[first.step].lane) continue;
+    if (!right_without(i, first.step, each, backend, oracles, tolerance)) continue;
+    const Code code = played.expected[i].outcome.refusal->code;
+    first.message = fmt::format("changed by the call that was refused at step {} ({}): {}", i, code_name(code), first.message);
+    first.kind = FindingKind::state_changed;
+    first.code = code;
+    return;
+  }
+}
+
+}  // namespace
+
+Judgement judge_case(const Case& each, Backend& backend, const Oracles& oracles, const Tolerance& tolerance) {
+  Played played = play_and_judge(each, backend, oracles, tolerance);
+  blame_refusal(each, backend, oracles, tolerance, played);
+  return std::move(played.judgement);
 }
 
 }  // namespace kvproof::harness

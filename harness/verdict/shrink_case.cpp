@@ -7,10 +7,10 @@ Judgement judge_file(const TraceFile& file, const std::string& name, const Trial
 }
 
 SmallFailure smallest_failure(const TraceFile& file, const Judgement& found, const Trial& trial, std::size_t budget) {
-  const FindingKind kind = found.findings.front().kind;
+  const FindingClass one = class_of(found.findings.front());
   const StillFails still_fails = [&](const TraceFile& smaller) {
     const Judgement judgement = judge_file(smaller, "shrink", trial);
-    return !judgement.passed() && judgement.findings.front().kind == kind;
+    return !judgement.passed() && class_of(judgement.findings.front()) == one;
   };
   Shrunk shrunk = shrink(file, facts_of(trial.oracles), still_fails, budget);
   Judgement small = judge_file(shrunk.file, "shrink", trial);

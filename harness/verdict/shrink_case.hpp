@@ -23,7 +23,7 @@ struct SmallFailure {
   bool minimal = false;   ///< false if the budget ran out, or if the failure does not come every time: then `file` is as it was found
 };
 
-/// Shrinks a failing trace: what is left fails by the same law, and its first finding is of the same kind.
+/// Shrinks a failing trace: what is left fails by the same law, and its first finding is of the same kind and about the same refusal.
 ///
 /// Requires  `found`, the judgement of `file`, has a finding.
 /// Errors    whatever begin() of the backend throws.
