@@ -13,7 +13,7 @@ ARGUMENT_ERRORS = (ValueError, IndexError, KeyError, TypeError, RuntimeError)
 
 
 class EngineRefusal(Exception):
-    """The engine declined a call. Raised only for exceptions from inside the engine, so that a mistake of the adapter is none."""
+    """The engine declined a call. Only exceptions from inside the engine become one: no mistake of the adapter does."""
 
 
 @dataclass
@@ -36,9 +36,10 @@ class Clock:
             self.seconds += time.perf_counter() - start
             self.calls += 1
 
-    def append_to(self, path: Path, importing: float) -> None:
+    def append_to(self, path: Path, importing: float, threads: int) -> None:
         """Adds this process's figures as one line of JSON; several children of one run append to the same file."""
         figures = {
+            "threads": threads,
             "importing": round(importing, 3),
             "inside": round(self.seconds, 3),
             "calls": self.calls,

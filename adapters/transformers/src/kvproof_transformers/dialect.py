@@ -1,16 +1,19 @@
 """Where the releases of Transformers differ in their words. Found out from the release itself, not from its number."""
 
-import copy
 import inspect
+import io
 from typing import Any
 
 import torch
-from transformers import Cache, DynamicCache, GPT2LMHeadModel, StaticCache
+from transformers import DynamicCache, GPT2LMHeadModel, StaticCache
 from transformers.cache_utils import DynamicLayer, StaticLayer
+
+Cache = Any  # of Transformers; what its layers have differs between releases
 
 # 5.19 calls it `cache`; before, and as a deprecated name after, it is `past_key_values`.
 CACHE_ARGUMENT = "cache" if "cache" in inspect.signature(GPT2LMHeadModel.forward).parameters else "past_key_values"
-# 4.57: crop(n) keeps n columns for n >= 0. 5.x: crop(-n) removes n columns; a positive n is 4.57's meaning, deprecated, then refused.
+# 4.57: crop(n) keeps n columns for n >= 0. 5.x: crop(-n) removes n columns; a positive n has 4.57's meaning,
+# deprecated, and is refused later.
 CROP_KEEPS = "max_length" in inspect.signature(DynamicLayer.crop).parameters
 STATIC_CROPS = hasattr(StaticLayer, "crop")
 LEGACY_TUPLES = hasattr(DynamicCache, "to_legacy_cache")
@@ -19,8 +22,8 @@ LEGACY_TUPLES = hasattr(DynamicCache, "to_legacy_cache")
 def crop_argument(length: int, past: int) -> int:
     """What `cache.crop` is to be given so that `length` of `past` columns stay.
 
-    A negative length is "remove more than there is", which both conventions can say. More than there is can only be said in the
-    convention of 4.57: in the other, "remove minus two" is a positive number, which has another meaning.
+    A negative length is "remove more than there is", which both conventions can say. More than there is can only be
+    said in the convention of 4.57: in the other, "remove minus two" is a positive number, which has another meaning.
     """
     if length < 0 or (not CROP_KEEPS and length <= past):
         return length - past
@@ -42,11 +45,15 @@ def batch_of(cache: Cache) -> int:
 
 
 def store(cache: Cache) -> Any:
-    """A cache outside of the cache: the legacy tuples of 4.57 if it is a dynamic one, otherwise a deep copy."""
+    """A cache outside of the cache: the legacy tuples of 4.57 for a dynamic one, else what `torch.save` makes of it."""
     if LEGACY_TUPLES and isinstance(cache, DynamicCache):
-        return cache.to_legacy_cache()
-    return copy.deepcopy(cache)
+        return cache.to_legacy_cache()  # type: ignore[attr-defined, unused-ignore]
+    file = io.BytesIO()
+    torch.save(cache, file)
+    return file.getvalue()
 
 
 def restore(stored: Any) -> Cache:
-    return DynamicCache.from_legacy_cache(stored) if isinstance(stored, tuple) else copy.deepcopy(stored)
+    if isinstance(stored, tuple):
+        return DynamicCache.from_legacy_cache(stored)  # type: ignore[attr-defined, unused-ignore]
+    return torch.load(io.BytesIO(stored), weights_only=False)

@@ -1,6 +1,6 @@
 """GPT-2 of Hugging Face Transformers, op by op.
 
-An adapter translates and never checks: every list goes to the engine as it came, and what the engine makes of it is what is judged.
+An adapter translates and never checks: every list goes to the engine as it came, and what that makes of it is judged.
 """
 
 import copy
@@ -9,13 +9,15 @@ from typing import Any
 
 import torch
 import transformers
+from transformers import DynamicCache, GenerationConfig, GPT2LMHeadModel, StaticCache
+
 from kvproof_adapter import Answer, Forward, Generate, Unsupported
-from transformers import Cache, DynamicCache, GenerationConfig, GPT2LMHeadModel, StaticCache
 
 from . import dialect
 from .clock import Clock, EngineRefusal
+from .dialect import Cache
 
-Rows = list[list[int]]
+Model = Any  # GPT2LMHeadModel, whose `generate` is typed for a protocol that it does not meet
 
 
 @dataclass
@@ -24,7 +26,7 @@ class Held:
 
     kind: str
     cache: Cache
-    model: GPT2LMHeadModel
+    model: Model
 
 
 class Transformers:
@@ -40,24 +42,25 @@ class Transformers:
         self.version = f"{transformers.__version__} {attention}"
         self.clock = clock
 
-    def open(self, folder: str) -> GPT2LMHeadModel:
+    def open(self, folder: str) -> Model:
         with self.clock.inside():
             model = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32, attn_implementation=self.attention)
         # A trace says when a row ends. GPT-2's own default, token 50256, must not say it too.
         model.generation_config = GenerationConfig()
         return model.eval()
 
-    def new(self, model: GPT2LMHeadModel, kind: str, capacity: int | None, window: int | None) -> Held:
+    def new(self, model: Model, kind: str, capacity: int | None, window: int | None) -> Held:
         return Held(kind, self._new_cache(model, kind, capacity), model)
 
-    def _new_cache(self, model: GPT2LMHeadModel, kind: str, capacity: int | None) -> Cache:
+    def _new_cache(self, model: Model, kind: str, capacity: int | None) -> Cache:
         with self.clock.inside():
             if kind == "dynamic":
                 return DynamicCache(config=model.config)
+            assert capacity is not None  # `serve` sees to it
             return StaticCache(config=model.config, max_cache_len=capacity)
 
-    def forward(self, model: GPT2LMHeadModel, cache: Held | None, call: Forward) -> Answer:
-        """`use_cache` goes as it is. Without a cache, and with `use_cache`, the engine makes one of its own for the call."""
+    def forward(self, model: Model, cache: Held | None, call: Forward) -> Answer:
+        """`use_cache` goes as it is: if true and without a cache, the engine makes one of its own for the call."""
         with self.clock.inside(), torch.no_grad():
             arguments: dict[str, Any] = {"input_ids": _tensor(call.input_ids), "use_cache": call.use_cache}
             if cache is not None:
@@ -106,16 +109,16 @@ class Transformers:
             return Answer(keys=nothing, values=nothing)
         return Answer(keys=held.keys[:, :, :length].numpy(), values=held.values[:, :, :length].numpy())
 
-    def save(self, cache: Held) -> tuple[str, Any, GPT2LMHeadModel]:
+    def save(self, cache: Held) -> tuple[str, Any, Model]:
         with self.clock.inside():
             return cache.kind, dialect.store(cache.cache), cache.model
 
-    def load(self, stored: tuple[str, Any, GPT2LMHeadModel]) -> Held:
+    def load(self, stored: tuple[str, Any, Model]) -> Held:
         kind, data, model = stored
         with self.clock.inside():
             return Held(kind, dialect.restore(data), model)
 
-    def generate(self, model: GPT2LMHeadModel, call: Generate) -> Answer:
+    def generate(self, model: Model, call: Generate) -> Answer:
         with self.clock.inside(), torch.no_grad():
             prompt = _tensor(call.input_ids)
             arguments: dict[str, Any] = {"use_cache": call.kind is not None}
@@ -129,5 +132,5 @@ class Transformers:
         return Answer(ids=ids[:, prompt.shape[1] :].numpy())
 
 
-def _tensor(rows: Rows) -> torch.Tensor:
+def _tensor(rows: list[list[int]]) -> torch.Tensor:
     return torch.tensor(rows, dtype=torch.long)
