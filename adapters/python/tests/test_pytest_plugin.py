@@ -1,6 +1,7 @@
 """The plugin: a pass only where kvproof says pass; whatever goes wrong with kvproof itself is an error."""
 
 import json
+import subprocess
 import sys
 import xml.etree.ElementTree
 
@@ -329,3 +330,20 @@ def test_an_adapter_without_any_cache_to_speak_of_fails(pytester, kvproof):
     options = [f"--kvproof-binary={kvproof}", "--kvproof-args=--traces 2", "-k", "length.rows or cache.crop"]
     result = pytester.runpytest(f"--kvproof-backend=exec:{sys.executable} {file}", *options)
     assert result.parseoutcomes() == {"failed": 1, "skipped": 1, "deselected": 43}
+
+
+def test_a_list_of_known_failures(pytester, kvproof):
+    fault, run = "fault:pad-mask-prefill-only", ["--traces", "3", "--only", "padding.left"]
+    write = [kvproof, "check", "--backend", fault, *run, "--write-known-failing", "known.json"]
+    assert subprocess.run(write, cwd=pytester.path, stdout=subprocess.DEVNULL).returncode == 1
+    known = pytester.path / "known.json"
+    known.write_text(known.read_text().replace("TODO: say why", "pads are forgotten"))
+    options = [f"--kvproof-binary={kvproof}", "--kvproof-args=--traces 3 --known-failing known.json"]
+    options += ["-k", "padding.left or window.band or known-failing", "-rx"]
+    met = pytester.runpytest(f"--kvproof-backend={fault}", *options)
+    assert met.parseoutcomes() == {"passed": 2, "xfailed": 1, "deselected": 43}
+    assert "padding.left is known to fail: pads are forgotten" in met.stdout.str()
+    known.write_text(known.read_text().replace("padding.left", "padding.no-such-law"))
+    stale = pytester.runpytest(f"--kvproof-backend={fault}", *options)
+    assert stale.parseoutcomes() == {"passed": 1, "failed": 2, "deselected": 43}
+    stale.stdout.fnmatch_lines(["stale*padding.no-such-law*", "to write the list anew: *--write-known-failing*"])
