@@ -183,6 +183,8 @@ MISREAD = [
     ("forward", {"cache": "a", "input_ids": [[1.5]]}),
     ("forward", {"cache": "a", "input_ids": [["1"]]}),
     ("forward", {"cache": "a", "input_ids": [[True]]}),
+    ("forward", {"cache": "a", "input_ids": [[1, 1 << 63]]}),
+    ("forward", {"cache": "a", "input_ids": [[1, -(1 << 63) - 1]]}),
     ("forward", {"cache": "a", "input_ids": [[None]]}),
     ("forward", {"cache": "a", "input_ids": [[1]], "attention_mask": 1}),
     ("forward", {"cache": "a", "input_ids": [[1]], "use_cache": 1}),

@@ -9,12 +9,17 @@ class Misread(Exception):
     """A field is missing or of another type. Such a call cannot even be put to the engine."""
 
 
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+
+
 def _is_integer(value: Any) -> bool:
-    return type(value) is int and -(1 << 63) <= value < 1 << 63  # bool is an int to Python
+    return type(value) is int and LEAST <= value <= MOST  # bool is an int to Python
 
 
 def _is_row(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_integer, value))
+    if not isinstance(value, list) or not set(map(type, value)) <= {int}:
+        return False
+    return not value or (min(value) >= LEAST and max(value) <= MOST)
 
 
 class Fields:

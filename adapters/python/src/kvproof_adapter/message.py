@@ -55,7 +55,7 @@ def encode(document: Document, tensors: Tensors | None = None) -> bytes:
 
     TypeError: a dtype that nobody reads.
     """
-    header: dict[str, Any] = {"__metadata__": {"kvproof": json.dumps(document, ensure_ascii=False, allow_nan=False)}}
+    header: dict[str, Any] = {"__metadata__": {"kvproof": ENCODER.encode(document)}}
     data: list[bytes] = []
     end = 0
     tensors = tensors or {}
@@ -64,7 +64,7 @@ def encode(document: Document, tensors: Tensors | None = None) -> bytes:
         header[name] = {"dtype": dtype, "shape": list(tensors[name].shape), "data_offsets": [end, end + len(written)]}
         end += len(written)
         data.append(written)
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    text = ENCODER.encode(header).encode("utf-8", "replace")
     text += b" " * (-len(text) % 8)
     return b"".join([struct.pack("<Q", len(text)), text, *data])
 
@@ -110,7 +110,7 @@ def _document(header: Document) -> Document:
 def strict_json(text: bytes, where: str) -> Document:
     """One JSON object in UTF-8, no key twice, no NaN."""
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
+        found = DECODER.decode(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise BrokenMessage(f"{where} is no JSON: {error}") from error
     if not isinstance(found, dict):
@@ -127,6 +127,10 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> Document:
 
 def _no_constant(word: str) -> None:
     raise ValueError(f"{word} is no JSON number")
+
+
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+DECODER = json.JSONDecoder(object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
 
 
 def _layout(header: Document) -> tuple[dict[str, Entry], int]:
