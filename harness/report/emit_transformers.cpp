@@ -77,10 +77,10 @@ std::string source_text(const ModelSource& model) {
   return fmt::format("{{\"seed\": {}, \"config\": {}}}", model.seed, python_literal(model.config, 4));
 }
 
-std::string models_text(const EmitRequest& request) {
+std::string constants_text(const EmitRequest& request, const EmittedSteps& steps) {
   std::string text = "\n\n";
   for (const auto& [name, model] : request.file.models) text += fmt::format("{} = {}\n", python_name("MODEL_", name), source_text(model));
-  text += fmt::format("ATOL, RTOL = {:g}, {:g}  # how close float32 must come to float64\n", request.tolerance.atol, request.tolerance.rtol);
+  if (steps.recomputes) text += fmt::format("ATOL, RTOL = {:g}, {:g}  # how close float32 must come to float64\n", request.tolerance.atol, request.tolerance.rtol);
   const FindingKind kind = *request.file.run.finding;
   const bool code = request.file.run.code.has_value();  // behind a call that changed something, a legal one may not go any more
   const bool raises = kind == FindingKind::refuses_valid || (kind == FindingKind::broke_down && !code) || (kind == FindingKind::state_changed && code);
@@ -109,7 +109,7 @@ std::string transformers_script(const EmitRequest& request) {
   require_sayable(request);
   const std::vector<Outcome> outcomes = outcomes_of(request.file.trace, request.models, request.name, false);
   const EmittedSteps steps = emit_steps(request, outcomes);
-  std::string text = models_text(request);
+  std::string text = constants_text(request, steps);
   text += kPythonVerdict;
   if (any_model(request, true)) text += kPythonGenerated;
   if (any_model(request, false)) text += kPythonFolder;

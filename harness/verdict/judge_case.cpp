@@ -41,12 +41,12 @@ bool may_be_a_change(FindingKind kind) {
          kind == FindingKind::non_finite || kind == FindingKind::refuses_valid || kind == FindingKind::state_changed;
 }
 
-/// Whether everything up to where `step` was is in order once `refused` is left out.
+/// Whether everything up to and with `step` is in order once `refused` is left out. What comes later is not played: it has no say.
 bool right_without(std::size_t refused, std::size_t step, const Case& each, Backend& backend, const Oracles& oracles, const Tolerance& tolerance) {
-  Trace trace = each.trace;
+  Trace trace(each.trace.begin(), each.trace.begin() + static_cast<std::ptrdiff_t>(step) + 1);
   trace.erase(trace.begin() + static_cast<std::ptrdiff_t>(refused));
   const Judgement judgement = play_and_judge({each.name, trace, each.options, each.law}, backend, oracles, tolerance).judgement;
-  return !judgement.not_covered && (judgement.passed() || judgement.findings.front().step >= step);  // one step less: `step` is the next one
+  return !judgement.not_covered && judgement.passed();
 }
 
 /// If the first finding goes away once a refused call before it is left out, that call changed what it should not have touched.

@@ -108,6 +108,17 @@ BOOST_AUTO_TEST_CASE(a_change_behind_a_refused_call_is_laid_to_it) {
   BOOST_TEST(judgement.findings.front().message == "changed by the call that was refused at step 2 (mask_length): length 4, expected 3");
 }
 
+BOOST_AUTO_TEST_CASE(what_comes_after_the_change_has_no_say) {
+  // Behind the change it cannot go on, with or without it.
+  Bent leaky([&](const kh::Call& call, const kh::World&, kh::Reply reply) -> kh::Reply {
+    if (call == kh::Call(kShortMask)) (void)leaky.world().apply(kOneMore);
+    return std::holds_alternative<kh::Reset>(call) ? kh::Unsupported{"no reset"} : std::move(reply);
+  });
+  const kh::Judgement judgement = judged(trace_of({kh::NewCache{"a", "dynamic", {}, {}, {}}, kPrefill, kShortMask, kh::Length{"a"}, kh::Reset{"a"}}), leaky);
+  BOOST_REQUIRE(!judgement.passed());
+  BOOST_TEST(kh::class_text(kh::class_of(judgement.findings.front())) == "state_changed mask_length");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_anyway_is_not_laid_to_a_refused_call) {
   Bent miscounting([](const kh::Call& call, const kh::World&, kh::Reply reply) -> kh::Reply {
     if (std::holds_alternative<kh::Length>(call)) std::get<kh::Answer>(reply).length = 17;
