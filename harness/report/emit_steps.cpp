@@ -150,12 +150,14 @@ class Emitter {
   }
 
   std::string crop(const Crop& call) {
-    if (live_.at(call.cache).kind != "dynamic") cannot("a StaticCache of Transformers has no crop");
     need(kPythonCrop);
     return fmt::format("crop({}, {})", cache_name(call.cache), call.length);
   }
 
-  static std::string gather(const Gather& call) { return fmt::format("{}.reorder_cache(ids({}))", cache_name(call.cache), python_list(call.rows)); }
+  std::string gather(const Gather& call) {
+    need(kPythonGather);
+    return fmt::format("gather({}, {})", cache_name(call.cache), python_list(call.rows));
+  }
 
   // ---- misuse
 

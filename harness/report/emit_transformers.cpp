@@ -69,7 +69,7 @@ std::string imports_text(const std::string& script) {
   text += "GenerationConfig, GPT2Config, GPT2LMHeadModel";
   if (used("StaticCache")) text += ", StaticCache";
   text += "\n";
-  return used("DynamicLayer") ? text + "from transformers.cache_utils import DynamicLayer\n" : text;
+  return used("DynamicLayer") ? text + "from transformers.cache_utils import DynamicLayer, StaticLayer\n" : text;
 }
 
 std::string source_text(const ModelSource& model) {

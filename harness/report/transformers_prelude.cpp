@@ -169,9 +169,22 @@ const std::string_view kPythonCrop = R"py(
 
 def crop(cache, length):
     """Keeps `length` columns. 4.57 has crop(columns to keep); 5.x has crop(-columns to remove), where a positive number is deprecated."""
+    if isinstance(cache, StaticCache) and not hasattr(StaticLayer, "crop"):
+        not_shown("a StaticCache of this release has no crop")
     past = int(cache.get_seq_length())
     keeps = "max_length" in inspect.signature(DynamicLayer.crop).parameters
     cache.crop(length - past if length < 0 or (not keeps and length <= past) else length)
+)py";
+
+const std::string_view kPythonGather = R"py(
+
+def gather(cache, rows):
+    """reorder_cache where the number of rows stays, and for a StaticCache, which has nothing else."""
+    keys = cache.layers[0].keys
+    if isinstance(cache, StaticCache) or len(rows) == (0 if keys is None else len(keys)):
+        cache.reorder_cache(ids(rows))
+    else:
+        cache.batch_select_indices(ids(rows))
 )py";
 
 const std::string_view kPythonStore = R"py(

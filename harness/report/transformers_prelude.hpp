@@ -11,6 +11,7 @@ extern const std::string_view kPythonRecompute;    ///< recompute(), compare(): 
 extern const std::string_view kPythonMisuse;       ///< must_refuse()
 extern const std::string_view kPythonState;        ///< state_of(), must_be_unchanged()
 extern const std::string_view kPythonCrop;         ///< crop(): two conventions of one sign
+extern const std::string_view kPythonGather;       ///< gather(): two methods for one op
 extern const std::string_view kPythonStore;        ///< store(), restore()
 extern const std::string_view kPythonLength;       ///< must_be_length()
 extern const std::string_view kPythonRead;         ///< read()
