@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(every_op_has_words) {
   const std::string text = script(file_of({kDynamic, kPrefill, kh::Clone{"b", "a"}, kh::Crop{"b", 2}, kh::Gather{"b", {0, 0}}, kh::Save{"b", "s"}, kh::Reset{"b"},
                                            kh::Load{"b", "s"}, kh::Drop{"b"}, generate, kh::Forward{.input_ids = {{4}}, .logits = "none"}},
                                           FindingKind::wrong_ids));
-  for (const char* line : {"cache_b = copy.deepcopy(cache_a)", "crop(cache_b, 2)", "cache_b.reorder_cache(ids([0, 0]))", "stored_s = store(cache_b)", "cache_b.reset()",
+  for (const char* line : {"cache_b = copy.deepcopy(cache_a)", "crop(cache_b, 2)", "gather(cache_b, [0, 0])", "stored_s = store(cache_b)", "cache_b.reset()",
                            "cache_b = restore(stored_s)", "del cache_b", "model_main.transformer(input_ids=ids([[4]]), use_cache=False)",
                            "must_be_greedy(9, ids_9, exact_main, [[4, 9]], [[1, 1]], 5)",
                            "max_new_tokens=3, eos_token_id=5, use_cache=True, past_key_values=StaticCache(config=model_main.config, max_cache_len=8))[:, 2:]"})
@@ -176,7 +176,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_said_is_refused_in_words) {
   refused(file_of({kDynamic}, FindingKind::wrong_code, Code::capacity), "no codes");
   refused(file_of({kh::Crop{"a", 0}}, FindingKind::accepts_misuse, Code::unknown_cache), "about the words of a trace");
   refused(of({kh::NewCache{"a", "static_sliding_window", 8, 4, {}}}), "step 0: a static_sliding_window cache");
-  refused(of({kh::NewCache{"a", "static", 8, {}, {}}, kh::Crop{"a", 0}}), "step 1: a StaticCache of Transformers has no crop");
   refused(file_of({kDynamic, kh::Read{"a", -1}}, FindingKind::accepts_misuse, Code::layer_range), "negative layer");
   refused(file_of({kDynamic, kPrefill}, FindingKind::accepts_misuse, Code::mask_length), "no call of the trace is the misuse");
 }

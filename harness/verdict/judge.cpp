@@ -108,7 +108,8 @@ void forget_after_parting(const Trace& trace, const std::vector<Expectation>& ex
     if (parted.contains(trace[i].lane)) observed[i] = {};
     if (!observed[i].reply) continue;
     const bool refused = std::holds_alternative<Refusal>(*observed[i].reply), answered = std::holds_alternative<Answer>(*observed[i].reply);
-    if (expected[i].outcome.refusal ? answered : refused) parted.insert(trace[i].lane);
+    const bool unable = std::holds_alternative<Unsupported>(*observed[i].reply);
+    if (unable || (expected[i].outcome.refusal ? answered : refused)) parted.insert(trace[i].lane);
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace kvproof::harness {
 
-/// Forgets what a lane answered after the first call that the engine carried out and the contract refuses, or the other way round:
-/// from there on the engine's history and the trace's are two, and a difference says nothing.
+/// Forgets what a lane answered after the first call that the engine carried out and the contract refuses, or the other way round,
+/// or that the engine cannot express: from there on the engine's history and the trace's are two, and a difference says nothing.
 void forget_after_parting(const Trace& trace, const std::vector<Expectation>& expected, Observations& observed);
 
 /// Judges every observation against its expectation, up to the first that the backend does not support.

@@ -119,6 +119,18 @@ BOOST_AUTO_TEST_CASE(what_comes_after_the_change_has_no_say) {
   BOOST_TEST(kh::class_text(kh::class_of(judgement.findings.front())) == "state_changed mask_length");
 }
 
+BOOST_AUTO_TEST_CASE(what_follows_a_call_that_was_not_carried_out_is_compared_with_nothing) {
+  // After the reset that did not happen the prefill is fed to a cache that holds columns: other logits than those of an empty one.
+  Bent unable([&](const kh::Call& call, const kh::World& before, kh::Reply reply) -> kh::Reply {
+    if (!std::holds_alternative<kh::Reset>(call)) return reply;
+    unable.world() = before;
+    return kh::Unsupported{"no reset"};
+  });
+  const kh::Judgement judgement = judged(trace_of({kh::NewCache{"a", "dynamic", {}, {}, {}}, kPrefill, kh::Reset{"a"}, kPrefill}), unable);
+  BOOST_TEST(judgement.passed());
+  BOOST_TEST(judgement.not_covered.value_or("") == "step 2: no reset");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_anyway_is_not_laid_to_a_refused_call) {
   Bent miscounting([](const kh::Call& call, const kh::World&, kh::Reply reply) -> kh::Reply {
     if (std::holds_alternative<kh::Length>(call)) std::get<kh::Answer>(reply).length = 17;
