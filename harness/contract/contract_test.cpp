@@ -3,6 +3,7 @@
 #include <set>
 
 #include "harness/contract/backend.hpp"
+#include "harness/contract/finding_kind.hpp"
 #include "harness/contract/refusal_code.hpp"
 
 namespace {
@@ -38,6 +39,17 @@ BOOST_AUTO_TEST_CASE(four_codes_concern_the_words_of_a_trace_alone) {
   for (std::size_t i = 0; i <= kh::kCodeCount; ++i)
     if (kh::concerns_trace_words(static_cast<kh::Code>(i))) found.insert(kh::code_name(static_cast<kh::Code>(i)));
   BOOST_TEST((found == std::set<std::string_view>{"unknown_cache", "cache_exists", "name_unknown", "bad_argument"}));
+}
+
+BOOST_AUTO_TEST_CASE(every_finding_has_a_name_of_its_own_and_is_found_by_it) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < kh::kFindingKindCount; ++i) {
+    const auto kind = static_cast<kh::FindingKind>(i);
+    BOOST_TEST(names.insert(kh::finding_name(kind)).second);
+    BOOST_TEST((kh::finding_from_name(kh::finding_name(kind)) == kind));
+  }
+  BOOST_TEST((kh::finding_name(kh::FindingKind::broke_down) == "broke_down"));  // the last one
+  for (const char* name : {"", "wrong", "Wrong_logits", "wrong_logits "}) BOOST_TEST((kh::finding_from_name(name) == std::nullopt), name);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -70,6 +70,40 @@ BOOST_AUTO_TEST_CASE(a_family_is_a_suite_and_a_law_is_a_case) {
   BOOST_TEST(window.attribute("skipped").as_int() == 1);
 }
 
+/// A law that fails only as expected, one that also fails otherwise, and a list with an entry that is stale.
+std::vector<LawReport> expected_laws() {
+  LawReport known{.law = "mask.refused", .traces = 80, .rows = 9, .failed = 7, .known = {{{FindingKind::accepts_misuse, Code::mask_length}, 7, "a \"short\" mask <passes>"}}, .known_failed = 7};
+  LawReport both = known;
+  both.law = "mask.holes";
+  both.failed = 9;
+  both.failures = {failing_case("logit 12")};
+  return {known, both};
+}
+
+ListReport stale_list() {
+  ListReport list{.file = "list.json", .engine = "engine 0.1.0", .rewrite = "kvproof check --write-known-failing list.json", .entries = 3, .met = 2};
+  list.problems.push_back({2, EntryState::no_law, {"mask.<odd>", "engine *", FindingKind::wrong_logits, {}, 100, "why"}});
+  return list;
+}
+
+BOOST_AUTO_TEST_CASE(what_is_known_to_fail_is_skipped_and_the_list_is_a_suite) {
+  const ListReport list = stale_list();
+  const auto document = parsed(junit_xml(run(), expected_laws(), &list));
+  const auto mask = document.child("testsuites").first_child(), suite = mask.next_sibling();
+  BOOST_TEST(mask.attribute("skipped").as_int() == 1);
+  BOOST_TEST(mask.attribute("failures").as_int() == 1);
+  BOOST_TEST(mask.child("testcase").child("skipped").attribute("message").value() ==
+             "known failing: accepts_misuse mask_length (7 traces): a \"short\" mask <passes>");
+  BOOST_TEST(mask.child("testcase").next_sibling("testcase").child("failure").attribute("type").value() == "wrong_logits");
+  BOOST_TEST(suite.attribute("name").value() == "known_failing");
+  BOOST_TEST(suite.attribute("id").as_int() == 1);
+  BOOST_TEST(suite.attribute("failures").as_int() == 1);
+  BOOST_TEST(suite.child("testcase").child("failure").attribute("message").value() ==
+             "stale: entry 2 (mask.<odd> wrong_logits, backend \"engine *\"): no law is called so; see kvproof check --list");
+  const ListReport fine{.file = "list.json"};
+  BOOST_TEST(!parsed(junit_xml(run(), expected_laws(), &fine)).child("testsuites").last_child().child("testcase").child("failure"));
+}
+
 BOOST_AUTO_TEST_CASE(properties_say_how_to_have_the_run_again) {
   const auto document = parsed(junit_xml(run(), laws()));
   const auto length = document.child("testsuites").first_child(), window = length.next_sibling();
@@ -123,6 +157,9 @@ BOOST_AUTO_TEST_CASE(every_report_is_valid_against_the_schema, *boost::unit_test
   BOOST_TEST(valid(junit_xml(run(), odd)));
   BOOST_TEST(valid(junit_xml(timeless, laws())));
   BOOST_TEST(valid(junit_xml(run(), {})));
+  const ListReport stale = stale_list(), fine{.file = "list.json"};
+  BOOST_TEST(valid(junit_xml(run(), expected_laws(), &stale)));
+  BOOST_TEST(valid(junit_xml(run(), expected_laws(), &fine)));
 }
 
 BOOST_AUTO_TEST_CASE(the_schema_refuses_what_readers_refuse, *boost::unit_test::enable_if<std::string_view(KVPROOF_XMLLINT).ends_with("xmllint")>()) {

@@ -2,6 +2,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "harness/report/known_list.hpp"
 #include "harness/report/law_table.hpp"
 
 using namespace kvproof::harness;
@@ -61,6 +62,52 @@ BOOST_AUTO_TEST_CASE(a_json_line_holds_the_failures_and_only_finite_numbers) {
   BOOST_TEST(json["failed"] == 3);
   BOOST_TEST(json["failures"][0]["findings"][0]["step"] == 4);
   BOOST_TEST(json["seconds"] == 1.5);
+}
+
+BOOST_AUTO_TEST_CASE(a_law_that_fails_only_as_expected_is_known_failing) {
+  LawReport law = judged("mask.refused");
+  law.known = {{{FindingKind::accepts_misuse, Code::mask_length}, 7, "why"}};
+  law.failed = law.known_failed = 7;
+  BOOST_CHECK(verdict_of(law) == CaseVerdict::known_failing);
+  const auto json = nlohmann::json::parse(law_jsonl({.seed = 7, .backend = "exec:x", .engine = "x 1.0"}, law));
+  BOOST_TEST(json["verdict"] == "known_failing");
+  BOOST_TEST(json["engine"] == "x 1.0");
+  BOOST_TEST(json["known"][0].dump() == R"({"code":"mask_length","kind":"accepts_misuse","reason":"why","traces":7})");
+  law.failed = 8;  // one more than expected
+  BOOST_CHECK(verdict_of(law) == CaseVerdict::fail);
+}
+
+BOOST_AUTO_TEST_CASE(a_failure_says_kind_code_how_often_and_where_its_trace_is) {
+  LawReport law = failing();
+  law.failures.front().traces = 3;
+  law.failures.front().file = "x.trace.json";
+  law.ways_left = 2;
+  LawReport about = law;
+  about.failures.front().judgement.findings.front().code = Code::capacity;
+  const auto json = nlohmann::json::parse(law_jsonl({}, law)), of_code = nlohmann::json::parse(law_jsonl({}, about));
+  BOOST_TEST(json["failures"][0]["kind"] == "wrong_logits");
+  BOOST_TEST(json["failures"][0]["code"].is_null());
+  BOOST_TEST(json["failures"][0]["traces"] == 3);
+  BOOST_TEST(json["failures"][0]["file"] == "x.trace.json");
+  BOOST_TEST(json["ways_left"] == 2);
+  BOOST_TEST(of_code["failures"][0]["code"] == "capacity");
+  BOOST_TEST(of_code["failures"][0]["findings"][0]["code"] == "capacity");
+}
+
+BOOST_AUTO_TEST_CASE(a_list_says_what_became_of_it) {
+  const KnownFailing list{{{"mask.refused", "x *", FindingKind::accepts_misuse, Code::mask_length, 100, "why"}, {"mask.holes", "x *", {}, {}, 100, "why"},
+                           {"mask.hols", "x *", {}, {}, 100, "why"}, {"mask.holes", "y *", {}, {}, 100, "why"}, {"mask.causal", "x *", {}, {}, 100, "why"}}};
+  const std::vector<LawOutcome> outcomes{{"mask.refused", 100, 100, {{{FindingKind::accepts_misuse, Code::mask_length}, 1}}}, {"mask.holes", 100, 100, {}}};
+  ListReport report = report_of(list, "x 1.0", outcomes);
+  report.file = "list.json";
+  BOOST_TEST(list_text(report) ==
+             "unexpected pass: entry 1 (mask.holes, backend \"x *\"): nothing failed so\n"
+             "stale: entry 2 (mask.hols, backend \"x *\"): no law is called so; see kvproof check --list\n"
+             "list.json: 1 of 4 known failures of x 1.0 met, 1 that this run is too small to tell, 2 with no place in the list; 1 about other backends\n");
+  const auto json = nlohmann::json::parse(list_jsonl(report));
+  BOOST_TEST(json["problems"].size() == 2U);
+  BOOST_TEST(json["problems"][1]["law"] == "mask.hols");
+  BOOST_TEST(json["met"] == 1);
 }
 
 BOOST_AUTO_TEST_CASE(without_times_no_line_holds_one) {
