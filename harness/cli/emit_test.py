@@ -35,7 +35,7 @@ class Emit(CliCase):
                 self.assertIn(f'"""{run["finding"]}', done.out)
             else:
                 self.assertEqual([done.code, done.out], [2, ""], done)
-                self.assertRegex(done.err, "codes|poison|window|crop", done)
+                self.assertRegex(done.err, "codes|poison|window", done)
         self.assertLessEqual({"accepts_misuse", "state_changed", "wrong_logits", "wrong_ids", "wrong_kv", "not_repeatable", "wrong_length"}, kinds)
 
     def test_nothing_of_ours_is_imported(self):
