@@ -1,6 +1,7 @@
 """The border to the engine: what is timed as the engine's, and whose exceptions are its refusals."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,23 +19,38 @@ class EngineRefusal(Exception):
 
 @dataclass
 class Clock:
-    """Seconds spent inside the engine, and in how many calls."""
+    """Seconds in which some thread was inside the engine, and how many calls there were."""
 
     seconds: float = 0.0
     calls: int = 0
     started: float = field(default_factory=time.perf_counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _within: int = 0
+    _since: float = 0.0
 
     @contextmanager
     def inside(self) -> Iterator[None]:
         """Everything in this block is the engine's doing."""
-        start = time.perf_counter()
+        self._enter()
         try:
             yield
         except ARGUMENT_ERRORS as error:
             raise EngineRefusal(f"{type(error).__name__}: {error}") from error
         finally:
-            self.seconds += time.perf_counter() - start
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._lock:
+            if self._within == 0:
+                self._since = time.perf_counter()
+            self._within += 1
             self.calls += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._within -= 1
+            if self._within == 0:
+                self.seconds += time.perf_counter() - self._since
 
     def append_to(self, path: Path, importing: float, threads: int) -> None:
         """Adds this process's figures as one line of JSON; several children of one run append to the same file."""

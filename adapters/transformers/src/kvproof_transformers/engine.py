@@ -36,6 +36,7 @@ class Transformers:
     kinds = ("dynamic", "static")
     refusals = (EngineRefusal,)
     deterministic = True
+    threads = True
 
     def __init__(self, attention: str, clock: Clock) -> None:
         self.attention = attention

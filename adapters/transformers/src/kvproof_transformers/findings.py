@@ -61,22 +61,48 @@ def compare(kept: Said, said: Said) -> list[str]:
 
 def page(folder: Path, confirmed: dict[str, Said]) -> str:
     """findings.md: what was found where, and what its script says."""
-    lines = [TITLE]
-    for number, entry in enumerate(json.loads((folder / "index.json").read_text()), 1):
+    entries = json.loads((folder / "index.json").read_text())
+    lines = [TITLE, "| | finding | law | class | shown on |", "| --- | --- | --- | --- | --- |"]
+    for number, entry in enumerate(entries, 1):
+        law, kind, _ = of_trace(folder, entry["name"])
+        where = [here for here, said in confirmed.items() if said.get(entry["name"], "").startswith(SHOWN)]
+        lines.append(f"| {number} | {entry['name']} | `{law}` | {kind} | {releases(where, confirmed)} |")
+    lines.append("")
+    for number, entry in enumerate(entries, 1):
         lines += section(folder, number, entry, confirmed)
     return "\n".join(lines)
 
 
+def of_trace(folder: Path, name: str) -> tuple[str, str, list[dict[str, Any]]]:
+    """The law, what is found, and the steps of a finding's trace."""
+    trace = json.loads((folder / f"{name}.trace.json").read_text())
+    run = trace["run"]
+    return run["law"], " ".join(run[key] for key in ("finding", "code") if key in run), trace["trace"]
+
+
+def releases(where: list[str], confirmed: dict[str, Said]) -> str:
+    """`all`, or the releases, with the attention where it is one of two."""
+    if set(where) == set(confirmed):
+        return "all"
+    known: dict[str, list[str]] = {}
+    for here in confirmed:
+        known.setdefault(here.split()[0], []).append(here)
+    words = []
+    for release, both in known.items():
+        shown_here = [here for here in both if here in where]
+        words += [release] if shown_here == both else shown_here
+    return ", ".join(words)
+
+
 def section(folder: Path, number: int, entry: dict[str, str], confirmed: dict[str, Said]) -> list[str]:
     name = entry["name"]
-    trace = json.loads((folder / f"{name}.trace.json").read_text())
-    kind = " ".join(trace["run"][key] for key in ("finding", "code") if key in trace["run"])
-    lines = [f"## {number}. {name}\n", f"{entry['what']}\n", f"Law `{trace['run']['law']}`, {kind}.", "```"]
-    lines += [json.dumps(step, ensure_ascii=False) for step in trace["trace"]]
+    law, kind, steps = of_trace(folder, name)
+    lines = [f"## {number}. {name}\n", f"{entry['what']}\n", f"Law `{law}`, {kind}.", "```"]
+    lines += [json.dumps(step, ensure_ascii=False) for step in steps]
     lines += ["```", f"`kvproof replay --emit transformers adapters/transformers/findings/{name}.trace.json`\n"]
     lines += ["| Transformers | the script says |", "| --- | --- |"]
     for words, where in by_words(name, confirmed):
-        lines.append(f"| {', '.join(where)} | {words.replace('|', chr(92) + '|')} |")
+        lines.append(f"| {releases(where, confirmed)} | {words.replace('|', chr(92) + '|')} |")
     return [*lines, ""]
 
 
