@@ -62,7 +62,8 @@ def compare(kept: Said, said: Said) -> list[str]:
 def page(folder: Path, confirmed: dict[str, Said]) -> str:
     """findings.md: what was found where, and what its script says."""
     entries = json.loads((folder / "index.json").read_text())
-    lines = [TITLE, "| | finding | law | class | shown on |", "| --- | --- | --- | --- | --- |"]
+    everywhere = f"all: {', '.join(confirmed)}; torch {version('torch').split('+')[0]}\n"
+    lines = [TITLE, everywhere, "| | finding | law | class | shown on |", "| --- | --- | --- | --- | --- |"]
     for number, entry in enumerate(entries, 1):
         law, kind, _ = of_trace(folder, entry["name"])
         where = [here for here, said in confirmed.items() if said.get(entry["name"], "").startswith(SHOWN)]
