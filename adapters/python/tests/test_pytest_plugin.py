@@ -150,6 +150,12 @@ def test_only_failures_that_are_known_are_a_verdict(stand):
     assert counts == {"xfailed": 1, "passed": 1, "deselected": 2}
 
 
+def test_the_list_without_any_law_is_an_error(stand):
+    counts = stand.says(all_lines()).outcomes("-k", "known-failing", "--kvproof-args=--known-failing known.json")
+    assert counts == {"errors": 1, "deselected": 3}
+    assert "no law is chosen" in stand.last.stdout.str() and stand.calls.read_text() == "check --list\n"
+
+
 def test_kvproof_is_run_once_for_the_chosen_laws(stand):
     lines = [line("length.grows", "pass"), line("mask.absent", "pass")]
     assert stand.says(lines).outcomes("-k", "length or mask")["passed"] == 2

@@ -71,6 +71,8 @@ def law_names(binary: str) -> list[str]:
 
 def check(binary: str, backend: str, laws: Sequence[str], arguments: Sequence[str], folder: Path) -> Verdicts:
     """The verdict on each of these laws; `arguments` are further ones of `kvproof check`, `folder` is where it runs."""
+    if not laws:
+        raise NoVerdict("no law is chosen")
     only = [word for law in laws for word in ("--only", law)]
     done = _run([binary, "check", "--backend", backend, "--report", "jsonl", *only, *arguments], folder)
     if done.returncode not in (0, 1):
