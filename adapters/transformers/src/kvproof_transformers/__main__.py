@@ -1,6 +1,7 @@
 """kvproof check --backend 'exec:python -m kvproof_transformers --attention sdpa'"""
 
 import argparse
+import gc
 import os
 import time
 from pathlib import Path
@@ -30,6 +31,7 @@ def main() -> None:
 
     importing = time.perf_counter() - start
     torch.set_num_threads(args.threads)  # one thread fixes the order of every sum
+    gc.freeze()  # the collector need not go through all that was imported again and again
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     clock = Clock()
