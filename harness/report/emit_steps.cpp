@@ -39,12 +39,14 @@ std::string row_mask(const RowHistory& row) {
 
 std::string join_rows(const std::vector<RowHistory>& rows, const auto& text_of) {
   std::vector<std::string> texts;
+  texts.reserve(rows.size());
   for (const RowHistory& row : rows) texts.push_back(text_of(row));
   return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 std::string column_list(const RowHistory& row, std::int64_t Column::* field) {
   std::vector<std::int64_t> numbers;
+  numbers.reserve(row.columns.size());
   for (const Column& column : row.columns) numbers.push_back(column.*field);
   return python_list(numbers);
 }
@@ -128,7 +130,7 @@ class Emitter {
     cannot(fmt::format("a {} cache: GPT-2 of Transformers has no window to mask by", kind));
   }
 
-  std::string forward(const Forward& call) const {
+  [[nodiscard]] std::string forward(const Forward& call) const {
     const std::string model = model_name(call.model ? *call.model : call.cache ? live_.at(*call.cache).model : "main");
     std::string arguments = fmt::format("input_ids=ids({})", python_rows(call.input_ids));
     if (call.attention_mask) arguments += fmt::format(", attention_mask=ids({})", python_rows(*call.attention_mask));
@@ -174,8 +176,9 @@ class Emitter {
     changed_ = changed_ || of_state;
   }
 
-  std::string live_arguments() const {
+  [[nodiscard]] std::string live_arguments() const {
     std::vector<std::string> arguments;
+    arguments.reserve(live_.size());
     for (const auto& [name, cache] : live_) arguments.push_back(fmt::format("{}={}", cache_name(name), cache_name(name)));
     return fmt::format("{}", fmt::join(arguments, ", "));
   }
@@ -294,7 +297,7 @@ class Emitter {
   }
 
   /// Which columns of a read count: the mask bits as they are now.
-  Rows present() const {
+  [[nodiscard]] Rows present() const {
     const Outcome& outcome = outcomes_[step_];
     Rows counts;
     for (const auto& row : outcome.present) {

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_SUITE(judge_case)
 BOOST_AUTO_TEST_CASE(an_honest_backend_passes) {
   Bent honest([](const kh::Call&, const kh::World&, kh::Reply reply) { return reply; });
   const kh::Judgement judgement = judged(trace_of({kh::NewCache{"a", "dynamic", {}, {}, {}}, kPrefill, kShortMask, kOneMore, kh::Length{"a"}}), honest);
-  BOOST_TEST(judgement.passed(), judgement.findings.front().message);
+  BOOST_TEST(judgement.passed());
   BOOST_TEST(judgement.checks == 5U);
 }
 

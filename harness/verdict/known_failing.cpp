@@ -55,6 +55,7 @@ const KnownFailure* expecting(const KnownFailing& list, std::string_view backend
 
 std::vector<EntryState> states_of(const KnownFailing& list, std::string_view backend, std::span<const LawOutcome> laws) {
   std::vector<EntryState> states;
+  states.reserve(list.entries.size());
   for (const KnownFailure& entry : list.entries) states.push_back(state_of(entry, backend, laws));
   return states;
 }
