@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "engine/base/error.hpp"
+#include "harness/backends/child_groups.hpp"
 
 // A child that ends is seen in one of two ways: its output pipe closes, or (when a grandchild keeps the pipe open) the process
 // itself is gone. The second is looked at between polls of at most kGlance.
@@ -28,22 +28,6 @@ using namespace std::chrono_literals;
 constexpr auto kGlance = 50ms;
 constexpr std::size_t kChunk = std::size_t{64} << 10U;
 constexpr std::size_t kTail = 2000;
-
-// What a signal handler may read: the groups that are alive. More than this many at once are simply not killed by it.
-std::array<std::atomic<pid_t>, 256> living_groups{};
-static_assert(std::atomic<pid_t>::is_always_lock_free);
-
-void replace_group(pid_t old, pid_t now) noexcept {
-  for (auto& slot : living_groups)
-    if (pid_t expected = old; slot.compare_exchange_strong(expected, now)) return;
-}
-
-void kill_groups_and_end(int signal) {
-  for (const auto& slot : living_groups)
-    if (const pid_t group = slot.load(); group > 0) ::kill(-group, SIGKILL);
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);  // delivered when this handler returns
-}
 
 [[noreturn]] void system_failed(const std::string& what, int error) { throw Error({what, std::strerror(error), "", ""}); }
 
@@ -124,22 +108,17 @@ void poll_until(std::span<pollfd> watched, int milliseconds) {
 
 }  // namespace
 
-void end_children_with_us() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction present {};
-    if (::sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) std::signal(signal, kill_groups_and_end);
-  }
-}
-
 ChildProcess ChildProcess::start(const std::vector<std::string>& words) {
   Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
   ChildProcess child;
-  const int failed = SpawnPlan(in.read.number(), out.write.number(), err.write.number()).spawn(words, child.pid_);
-  if (failed != 0) {
-    child.pid_ = -1;
-    system_failed(fmt::format("cannot start \"{}\"", words[0]), failed);
-  }
-  replace_group(0, child.pid_);
+  const SpawnPlan plan(in.read.number(), out.write.number(), err.write.number());
+  int failed = 0;
+  child.pid_ = start_group([&] {
+    pid_t pid = -1;
+    failed = plan.spawn(words, pid);
+    return failed == 0 ? pid : -1;
+  });
+  if (failed != 0) system_failed(fmt::format("cannot start \"{}\"", words[0]), failed);
   child.in_ = std::move(in.write);
   child.out_ = std::move(out.read);
   child.err_ = std::move(err.read);
@@ -157,7 +136,7 @@ ChildProcess::~ChildProcess() { kill_group(); }
 void ChildProcess::kill_group() noexcept {
   if (pid_ < 0) return;
   ::kill(-pid_, SIGKILL);
-  replace_group(pid_, 0);  // before it is reaped: afterwards the number may be another's
+  forget_group(pid_);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

@@ -13,10 +13,6 @@ namespace kvproof::harness {
 
 using Clock = std::chrono::steady_clock;
 
-/// From here on a signal that would end us by default (SIGINT, SIGTERM, SIGHUP) kills every child's group first: a child has a
-/// group of its own, so the terminal's Ctrl-C does not reach it. Signals that the program handles or ignores stay as they are.
-void end_children_with_us();
-
 /// How an exchange with a child came to its end.
 enum class Ending {
   whole,  ///< the reply is whole

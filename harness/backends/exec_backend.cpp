@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "harness/backends/child_groups.hpp"
 #include "harness/backends/child_process.hpp"
 #include "harness/backends/command_line.hpp"
 #include "harness/backends/pipe_reply.hpp"
