@@ -13,7 +13,7 @@
 namespace kvproof::harness {
 namespace {
 
-constexpr std::size_t kMostWays = 8;  // of failing that are made small and shown, per law
+constexpr std::size_t kMostWays = 20;  // of failing that are made small and shown, per law: isolation.refusal has one for each code
 
 void add_case(LawReport& report, std::unordered_set<std::uint64_t>& rows, const CheckedCase& each) {
   report.seconds += each.seconds;

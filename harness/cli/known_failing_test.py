@@ -3,10 +3,11 @@
 import json
 import re
 import subprocess
+import sys
 import xml.etree.ElementTree
 from pathlib import Path
 
-from cli_case import CliCase
+from cli_case import KVPROOF, CliCase
 
 FAULT = "fault:mask-short-accepted"  # accepts a short mask; where a column is hidden it refuses it as something else
 ACCEPTS = {"law": "mask.refused", "backend": "engine *", "finding": "accepts_misuse", "code": "mask_length", "reason": "it pads the mask"}
@@ -115,6 +116,20 @@ class KnownFailing(CliCase):
         root = xml.etree.ElementTree.fromstring(self.check(1, "--known-failing", path, "--report", "junit").out)
         self.assertIn("known failing: ", root.find(".//testcase[@name='mask.refused']/skipped").get("message"))
         self.assertIn("entry 2", root.find(".//testcase[@name='list']/failure").get("message"))
+
+    def test_an_engine_that_refuses_nothing_fails_in_as_many_ways_as_there_are_codes(self):
+        backend = f"exec:{sys.executable} {Path(__file__).with_name('accepts_everything.py')} {KVPROOF}"
+        arguments = ("check", "--failures", self.folder / "failures", "--backend", backend, "--only", "isolation.refusal", "--traces", 19)
+        law = json.loads(self.expect(1, *arguments, "--report", "jsonl").out)
+        self.assertEqual({failure["kind"] for failure in law["failures"]}, {"accepts_misuse"})
+        codes = [failure["code"] for failure in law["failures"]]
+        self.assertEqual(len(codes), len(set(codes)))
+        self.assertEqual(len(codes), 18)  # model_mismatch is isolation.models'
+        self.assertNotIn("ways_left", law)
+        listed = self.folder / "list.json"
+        self.expect(1, *arguments, "--write-known-failing", listed)
+        entries = json.loads(listed.read_text())["entries"]
+        self.assertEqual(set(codes) - {entry["code"] for entry in entries}, {"unknown_cache", "cache_exists", "name_unknown", "bad_argument"})
 
     def test_a_change_behind_a_refusal_is_laid_to_it(self):
         run = self.expect(1, "check", "--failures", self.folder / "failures", "--backend", "fault:refused-call-appends", "--only", "isolation.refusal")
