@@ -64,7 +64,7 @@ def pattern_of(lines):
 
 def run(command, folder):
     environment = os.environ | {"PATH": f"{folder}/build/release:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True, check=False, timeout=600, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

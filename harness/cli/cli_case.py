@@ -75,7 +75,7 @@ class CliCase(unittest.TestCase):
 
     def run_kvproof(self, *arguments, **options):
         arguments = [str(a) for a in arguments]
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 120} | options
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 600} | options
         return Run(arguments, subprocess.run([KVPROOF, *arguments], text=True, check=False, **options))
 
     def expect(self, code, *arguments, out=(), err=(), **options):

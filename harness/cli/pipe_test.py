@@ -25,7 +25,7 @@ def expect(holds, what):
 
 
 def run(*arguments):
-    done = subprocess.run([KVPROOF, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([KVPROOF, *arguments], capture_output=True, text=True, timeout=600, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
