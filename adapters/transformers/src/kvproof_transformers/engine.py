@@ -46,9 +46,9 @@ class Transformers:
     def open(self, folder: str) -> Model:
         with self.clock.inside():
             model = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32, attn_implementation=self.attention)
-        # A trace says when a row ends. GPT-2's own default, token 50256, must not say it too.
-        model.generation_config = GenerationConfig()
-        return model.eval()
+            # A trace says when a row ends. GPT-2's own default, token 50256, must not say it too.
+            model.generation_config = GenerationConfig()
+            return model.eval()
 
     def new(self, model: Model, kind: str, capacity: int | None, window: int | None) -> Held:
         return Held(kind, self._new_cache(model, kind, capacity), model)
@@ -74,7 +74,7 @@ class Transformers:
                 model.base_model(**arguments)
                 return Answer()
             logits = model(**arguments, logits_to_keep=1 if call.logits == "last" else 0).logits
-        return Answer(logits=logits.numpy())
+            return Answer(logits=logits.numpy())
 
     def length(self, cache: Held) -> int:
         with self.clock.inside():
@@ -93,6 +93,11 @@ class Transformers:
     def gather(self, cache: Held, rows: list[int]) -> None:
         with self.clock.inside():
             dialect.gather(cache.cache, rows)
+
+    def drop(self, cache: Held) -> None:
+        """Freeing the tensors is the engine's work, too."""
+        with self.clock.inside():
+            del cache.cache
 
     def reset(self, cache: Held) -> None:
         with self.clock.inside():
