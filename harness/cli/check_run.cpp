@@ -9,6 +9,7 @@
 #include <iostream>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "engine/base/seed.hpp"
 #include "harness/backends/backend_spec.hpp"
@@ -48,8 +49,8 @@ class Queue {
       : request_(request), cases_(cases), order_(cases.size()), progress_(cases.size()), start_(start) {
     for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
     // Cases of one model follow each other: a backend opens a model once per run of them. With a time limit all laws advance together.
-    if (request.seconds) std::ranges::stable_sort(order_, {}, [&](std::size_t i) { return cases[i].index; });
-    else std::ranges::stable_sort(order_, {}, [&](std::size_t i) { return cases[i].models; });
+    if (request.seconds) std::ranges::sort(order_, {}, [&](std::size_t i) { return std::pair(cases[i].index, i); });
+    else std::ranges::sort(order_, [&](std::size_t a, std::size_t b) { return std::tie(cases[a].models, a) < std::tie(cases[b].models, b); });
   }
 
   CheckedCase* take() {
