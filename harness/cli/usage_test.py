@@ -106,7 +106,7 @@ class NotUnderstood(CliCase):
 
 class StandardStreams(CliCase):
     def shell(self, line):
-        return subprocess.run(["bash", "-c", line.replace("kvproof", shlex.quote(KVPROOF))], text=True, check=False, capture_output=True, timeout=600,
+        return subprocess.run(["bash", "-c", line.replace("kvproof", shlex.quote(KVPROOF), 1)], text=True, check=False, capture_output=True, timeout=600,
                               stdin=subprocess.DEVNULL, cwd=self.folder)
 
     def test_a_report_that_cannot_be_written_is_no_pass(self):
