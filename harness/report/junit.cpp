@@ -104,38 +104,45 @@ std::size_t count(Laws laws, CaseVerdict verdict) {
   return n;
 }
 
-void add_suite(pugi::xml_node root, const CheckRun& run, std::size_t id, Laws laws) {
+/// How many of a suite's cases ended how.
+struct SuiteCounts {
+  std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
+};
+
+pugi::xml_node suite_head(pugi::xml_node root, const CheckRun& run, const std::string& name, std::size_t id, const SuiteCounts& counts) {
   auto suite = root.append_child("testsuite");
-  double time = 0;
-  for (const LawReport& law : laws) time += law.seconds;
-  attribute(suite, "name", std::string(family_of(laws.front().law)));
+  attribute(suite, "name", name);
   attribute(suite, "id", id);
   attribute(suite, "package", "kvproof");
   attribute(suite, "timestamp", run.times && !run.started.empty() ? run.started : "1970-01-01T00:00:00");
   attribute(suite, "hostname", "localhost");  // wanted by the format; a report does not depend on the machine's name
-  attribute(suite, "tests", laws.size());
-  attribute(suite, "failures", count(laws, CaseVerdict::fail));
-  attribute(suite, "errors", count(laws, CaseVerdict::nothing_compared));
-  attribute(suite, "skipped", count(laws, CaseVerdict::not_covered) + count(laws, CaseVerdict::known_failing));
-  seconds(suite, run, time);
-  add_properties(suite, run, laws);
-  for (const LawReport& law : laws) add_testcase(suite, run, law);
+  attribute(suite, "tests", counts.tests);
+  attribute(suite, "failures", counts.failures);
+  attribute(suite, "errors", counts.errors);
+  attribute(suite, "skipped", counts.skipped);
+  return suite;
+}
+
+void suite_end(pugi::xml_node suite) {
   suite.append_child("system-out");
   suite.append_child("system-err");
 }
 
+void add_suite(pugi::xml_node root, const CheckRun& run, std::size_t id, Laws laws) {
+  const SuiteCounts counts{laws.size(), count(laws, CaseVerdict::fail), count(laws, CaseVerdict::nothing_compared),
+                           count(laws, CaseVerdict::not_covered) + count(laws, CaseVerdict::known_failing)};
+  auto suite = suite_head(root, run, std::string(family_of(laws.front().law)), id, counts);
+  double time = 0;
+  for (const LawReport& law : laws) time += law.seconds;
+  seconds(suite, run, time);
+  add_properties(suite, run, laws);
+  for (const LawReport& law : laws) add_testcase(suite, run, law);
+  suite_end(suite);
+}
+
 /// The list of known failures as a suite of one case.
 void add_list_suite(pugi::xml_node root, const CheckRun& run, std::size_t id, const ListReport& list) {
-  auto suite = root.append_child("testsuite");
-  attribute(suite, "name", "known_failing");
-  attribute(suite, "id", id);
-  attribute(suite, "package", "kvproof");
-  attribute(suite, "timestamp", run.times && !run.started.empty() ? run.started : "1970-01-01T00:00:00");
-  attribute(suite, "hostname", "localhost");
-  attribute(suite, "tests", std::size_t{1});
-  attribute(suite, "failures", std::size_t{list.problems.empty() ? 0U : 1U});
-  attribute(suite, "errors", std::size_t{0});
-  attribute(suite, "skipped", std::size_t{0});
+  auto suite = suite_head(root, run, "known_failing", id, {1, list.problems.empty() ? 0U : 1U, 0, 0});
   seconds(suite, run, 0);
   property(suite.append_child("properties"), "list", list.file);
   auto testcase = suite.append_child("testcase");
@@ -148,8 +155,7 @@ void add_list_suite(pugi::xml_node root, const CheckRun& run, std::size_t id, co
     attribute(failure, "type", "known_failing");
     failure.text().set(xml_text(list_text(list) + list.rewrite + "\n").c_str());
   }
-  suite.append_child("system-out");
-  suite.append_child("system-err");
+  suite_end(suite);
 }
 
 /// U+FFFE and U+FFFF, which are UTF-8 and still no characters of XML.
