@@ -7,6 +7,7 @@
 Length: no C++, C, Python, shell or CMake file passes 500 lines. Floats: nothing asks for value-changing floating point (NaN
 would pass comparisons). Randomness: nothing draws from the machine or through a distribution of the C++ library (whose
 numbers differ from one library to the next), so that a seed means the same everywhere. Comments may name what is forbidden.
+Pages: a page of docs/ that a file names, in a comment too, and a file that a page links to, are there.
 """
 import pathlib
 import re
@@ -28,6 +29,9 @@ FORBIDDEN = [
     (re.compile(r"\bstd::\w+_distribution\b"), "cxx", "differs between C++ libraries; use engine/base/seed.hpp"),
     (re.compile(r"\bstd::(?:shuffle|sample)\b|\bs?rand\s*\("), "cxx", "differs between C++ libraries; use engine/base/seed.hpp"),
 ]
+
+NAMED_PAGE = re.compile(r"(?<![\w/])docs/[\w/-]+\.md")
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 
 
 def git_names(root):
@@ -82,9 +86,23 @@ def check_file(path, root):
     return found
 
 
+def check_pages(path, root):
+    """Complaints about pages that a source or a page names and that are not there."""
+    relative = path.relative_to(root).as_posix()
+    if relative == "cmake/check_sources.py":
+        return []
+    text = path.read_text(encoding="utf-8")
+    named = [(name, root / name) for name in NAMED_PAGE.findall(text)]
+    linked = [(name, path.parent / name) for name in LINK.findall(text)] if path.suffix == ".md" else []
+    return [f"{relative}: names {name}, which is not there" for name, target in named + linked if not target.exists()]
+
+
 def check_tree(root):
-    files = [path for path in tracked_files(root) if is_source(path, root)]
-    return len(files), [line for path in files for line in check_file(path, root)]
+    tracked = tracked_files(root)
+    files = [path for path in tracked if is_source(path, root)]
+    pages = [path for path in tracked if path.suffix == ".md"]
+    complaints = [line for path in files for line in check_file(path, root)]
+    return len(files), complaints + [line for path in files + pages for line in check_pages(path, root)]
 
 
 BREACHES = [
@@ -98,12 +116,17 @@ BREACHES = [
     ("harness/a.cpp", "std::shuffle(a, b, c);", "differs"),
     ("harness/a.cpp", "int x = rand();", "differs"),
     ("harness/a.cpp", "#pragma GCC optimize (\"O1\")", "floating point"),
+    ("engine/a.cpp", "/// Why: docs/nowhere.md.", "docs/nowhere.md"),
+    ("docs/a.md", "see [b](b.md#part)", "b.md"),
+    ("README.md", "see [b](docs/b/)", "docs/b/"),
 ]
 FINE = [
     ("engine/a.cpp", "x\n" * 500),
     ("engine/a.cpp", "// -ffast-math and std::random_device are forbidden"),
     ("engine/a.cpp", "/* no\n std::shuffle */ int operand(int);"),
     ("docs/a.md", "-ffast-math"),
+    ("docs/a.md", "[itself](a.md#top), [above](../docs/), [part](#top), [web](https://example.org/b.md)"),
+    ("engine/a.cpp", "// other/docs/nowhere.md is not ours"),
 ]
 
 

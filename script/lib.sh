@@ -7,7 +7,7 @@ build_dir=$root/build
 started=$SECONDS
 self=$(basename "$0")
 
-# Exit codes of docs/formats.md.
+# Exit codes of docs/reports.md.
 exit_violation=1 exit_no_verdict=2 exit_bad_data=3 exit_usage=64 exit_our_fault=70
 
 say() { printf 'kvproof: %s\n' "$*" >&2; }

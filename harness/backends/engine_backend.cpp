@@ -45,9 +45,14 @@ class EngineBackend : public Backend {
   }
 
  private:
+  struct Lane {
+    EngineLane engine;
+    LaneFault fault;  ///< empty: none
+  };
+
   Reply pass_on(std::size_t number, const Call& call) {
-    EngineLane& lane = lane_of(number);
-    return fault_ && fault_->call ? fault_->call({lane, number}, call) : lane.call(call);
+    auto& [lane, fault] = lane_of(number);
+    return fault ? fault(lane, call) : lane.call(call);
   }
 
   Reply guarded(std::size_t number, const Call& call) {
@@ -58,13 +63,16 @@ class EngineBackend : public Backend {
     }
   }
 
-  EngineLane& lane_of(std::size_t lane) { return lanes_.try_emplace(lane, sessions_, poison_).first->second; }
+  Lane& lane_of(std::size_t number) {
+    if (const auto found = lanes_.find(number); found != lanes_.end()) return found->second;
+    return lanes_.emplace(number, Lane{EngineLane(sessions_, poison_), fault_ && fault_->lane ? fault_->lane(number) : LaneFault{}}).first->second;
+  }
 
   FaultSource source_;
   std::optional<Fault> fault_;
   Capabilities capabilities_;
   std::map<std::string, Session> sessions_;
-  std::map<std::size_t, EngineLane> lanes_;
+  std::map<std::size_t, Lane> lanes_;
   bool poison_ = false;
 };
 

@@ -7,17 +7,16 @@
 
 namespace kvproof::harness {
 
-/// A lane with its number.
-struct NumberedLane {
-  EngineLane& lane;
-  std::size_t number = 0;
-};
+/// Stands between the calls of one lane and the engine: it may pass a call on, change it, or answer in the lane's place.
+using LaneFault = std::function<Reply(EngineLane&, const Call&)>;
 
-/// How an engine is made wrong on purpose: it changes a plan before it runs, or stands between the call and the engine. Either may
-/// be empty. It lives for one case, so that what it remembers belongs to that case.
+/// How an engine is made wrong on purpose: it changes a plan before it runs, or stands between calls and the engine. Either may be
+/// empty. It lives for one case, so that what it remembers belongs to that case; what `lane` makes lives for one lane of it.
+///
+/// Threads   `lane` is asked by one thread, what it made runs on its lane's thread: only what lanes share needs a lock.
 struct Fault {
   PlanHook plan;
-  std::function<Reply(NumberedLane, const Call&)> call;
+  std::function<LaneFault(std::size_t lane)> lane;
 };
 using FaultSource = std::function<Fault()>;  ///< makes the fault anew for each case
 

@@ -10,16 +10,9 @@
 namespace kvproof::harness {
 namespace {
 
-/// A fault that stands between a call of type C and the engine; `act` passes other calls on.
-template <typename C, typename Act>
-Fault on(Act act) {
-  Fault fault;
-  fault.call = [act](NumberedLane at, const Call& call) -> Reply {
-    const auto* meant = std::get_if<C>(&call);
-    return meant != nullptr ? act(at.lane, *meant) : at.lane.call(call);
-  };
-  return fault;
-}
+using Lengths = std::map<std::string, std::size_t>;  ///< by name of cache
+using Masks = std::map<std::string, Rows>;           ///< by name of cache
+using Names = std::map<std::string, std::string>;    ///< of caches, by what they were saved as
 
 Answer* answer_of(Reply& reply) { return std::get_if<Answer>(&reply); }
 
@@ -37,17 +30,14 @@ Answer of_length(std::size_t length) {
 }
 
 Fault length_of_last_chunk(const Fired& fired) {
-  auto chunk = std::make_shared<std::map<std::string, std::size_t>>();
-  Fault fault;
-  fault.call = [=](NumberedLane at, const Call& call) -> Reply {
-    if (const auto* forward = std::get_if<Forward>(&call); forward != nullptr && forward->cache && regular(*forward)) (*chunk)[*forward->cache] = forward->input_ids.front().size();
-    Reply reply = at.lane.call(call);
+  return remembering<Lengths>([fired](Lengths& chunk, EngineLane& lane, const Call& call) -> Reply {
+    if (const auto* forward = std::get_if<Forward>(&call); forward != nullptr && forward->cache && regular(*forward)) chunk[*forward->cache] = forward->input_ids.front().size();
+    Reply reply = lane.call(call);
     const auto* length = std::get_if<Length>(&call);
-    if (length == nullptr || answer_of(reply) == nullptr || !chunk->contains(length->cache)) return reply;
-    if (answer_of(reply)->length != static_cast<std::int64_t>(chunk->at(length->cache))) ++*fired;
-    return of_length(chunk->at(length->cache));
-  };
-  return fault;
+    if (length == nullptr || answer_of(reply) == nullptr || !chunk.contains(length->cache)) return reply;
+    if (answer_of(reply)->length != static_cast<std::int64_t>(chunk.at(length->cache))) ++*fired;
+    return of_length(chunk.at(length->cache));
+  });
 }
 
 /// `last` returns the first column of a chunk.
@@ -85,12 +75,13 @@ Fault pos_restart(const Fired& fired) {
 }
 
 Fault stale_logits(const Fired& fired) {
-  auto seen = std::make_shared<std::map<Rows, Tensor>>();
-  return on<Forward>([=](EngineLane& lane, const Forward& call) {
+  using Seen = std::map<Rows, Tensor>;
+  return remembering<Seen>([fired](Seen& seen, EngineLane& lane, const Call& call) -> Reply {
     Reply reply = lane.call(call);
     Answer* answer = answer_of(reply);
-    if (answer == nullptr || !answer->logits || call.logits != "all") return reply;
-    const auto [known, fresh] = seen->try_emplace(call.input_ids, *answer->logits);
+    const auto* forward = std::get_if<Forward>(&call);
+    if (forward == nullptr || answer == nullptr || !answer->logits || forward->logits != "all") return reply;
+    const auto [known, fresh] = seen.try_emplace(forward->input_ids, *answer->logits);
     if (!fresh && known->second != *answer->logits) {
       ++*fired;
       answer->logits = known->second;
@@ -111,25 +102,22 @@ Fault capacity_exact_refused(const Fired& fired) {
 
 /// What was visible when it was fed stays visible: a column hidden later is not.
 Fault hide_past_ignored(const Fired& fired) {
-  auto bits = std::make_shared<std::map<std::string, Rows>>();
-  Fault fault;
-  fault.call = [=](NumberedLane at, const Call& call) -> Reply {
+  return remembering<Masks>([fired](Masks& bits, EngineLane& lane, const Call& call) -> Reply {
     const auto* forward = std::get_if<Forward>(&call);
     if (forward == nullptr || !forward->cache || !forward->attention_mask || !regular(*forward)) {
-      if (const auto name = cache_of(call); name && !std::holds_alternative<Length>(call) && !std::holds_alternative<Read>(call)) bits->erase(std::string(*name));
-      return at.lane.call(call);
+      if (const auto name = cache_of(call); name && !std::holds_alternative<Length>(call) && !std::holds_alternative<Read>(call)) bits.erase(std::string(*name));
+      return lane.call(call);
     }
     Forward changed = *forward;
-    const Rows& before = (*bits)[*forward->cache];
+    const Rows& before = bits[*forward->cache];
     for (std::size_t b = 0; b < before.size() && b < changed.attention_mask->size(); ++b)
       for (std::size_t c = 0; c < before[b].size() && c < (*changed.attention_mask)[b].size(); ++c) (*changed.attention_mask)[b][c] = before[b][c];
-    Reply reply = at.lane.call(changed);
-    if (answer_of(reply) == nullptr) return at.lane.call(call);
+    Reply reply = lane.call(changed);
+    if (answer_of(reply) == nullptr) return lane.call(call);
     if (changed.attention_mask != forward->attention_mask) ++*fired;
-    if (forward->use_cache) (*bits)[*forward->cache] = *changed.attention_mask;
+    if (forward->use_cache) bits[*forward->cache] = *changed.attention_mask;
     return reply;
-  };
-  return fault;
+  });
 }
 
 /// An absent mask takes another path: the sums end in other bits.
@@ -158,29 +146,26 @@ Fault mask_short_accepted(const Fired& fired) {
 
 /// The cursor of default positions stays where it was when the cache is cropped.
 Fault crop_keeps_position(const Fired& fired) {
-  auto cursor = std::make_shared<std::map<std::string, std::size_t>>();
-  Fault fault;
-  fault.call = [=](NumberedLane at, const Call& call) -> Reply {
+  return remembering<Lengths>([fired](Lengths& cursor, EngineLane& lane, const Call& call) -> Reply {
     const auto* forward = std::get_if<Forward>(&call);
     if (forward == nullptr || !forward->cache || !regular(*forward)) {
       const bool ends = std::holds_alternative<Drop>(call) || std::holds_alternative<Reset>(call) || std::holds_alternative<Load>(call) || std::holds_alternative<NewCache>(call);
-      if (ends) cursor->erase(std::string(*cache_of(call)));
-      return at.lane.call(call);
+      if (ends) cursor.erase(std::string(*cache_of(call)));
+      return lane.call(call);
     }
-    std::size_t& next = (*cursor)[*forward->cache];
-    next = std::max(next, past_of(at.lane, *forward));
+    std::size_t& next = cursor[*forward->cache];
+    next = std::max(next, past_of(lane, *forward));
     Forward changed = *forward;
-    if (!forward->position_ids && next != past_of(at.lane, *forward)) {
+    if (!forward->position_ids && next != past_of(lane, *forward)) {
       ++*fired;
       std::vector<std::int64_t> row;
       for (std::size_t t = 0; t < forward->input_ids.front().size(); ++t) row.push_back(static_cast<std::int64_t>(next + t));
       changed.position_ids = Rows(forward->input_ids.size(), row);
     }
-    Reply reply = at.lane.call(changed);
+    Reply reply = lane.call(changed);
     if (answer_of(reply) != nullptr && forward->use_cache) next += forward->input_ids.front().size();
     return reply;
-  };
-  return fault;
+  });
 }
 
 /// Explicit positions count at prefill only; later the column number is used.
@@ -245,43 +230,38 @@ Fault reset_keeps_pads(const Fired& fired) {
   struct Pads {
     bool padded = false, kept = false;
   };
-  auto pads = std::make_shared<std::map<std::string, Pads>>();
-  Fault fault;
-  fault.call = [=](NumberedLane at, const Call& call) -> Reply {
+  using PadsOfCaches = std::map<std::string, Pads>;
+  return remembering<PadsOfCaches>([fired](PadsOfCaches& pads, EngineLane& lane, const Call& call) -> Reply {
     if (const auto* crop = std::get_if<Crop>(&call); std::holds_alternative<Reset>(call) || (crop != nullptr && crop->length == 0)) {
-      Pads& held = (*pads)[std::string(*cache_of(call))];
+      Pads& held = pads[std::string(*cache_of(call))];
       held.kept = held.kept || held.padded;
     }
     const auto* forward = std::get_if<Forward>(&call);
-    if (forward == nullptr || !forward->cache || !regular(*forward)) return at.lane.call(call);
-    Pads& held = (*pads)[*forward->cache];
-    if (past_of(at.lane, *forward) == 0) held.padded = forward->attention_mask && !forward->attention_mask->front().empty() && forward->attention_mask->front()[0] == 0;
-    if (!held.kept) return at.lane.call(call);
+    if (forward == nullptr || !forward->cache || !regular(*forward)) return lane.call(call);
+    Pads& held = pads[*forward->cache];
+    if (past_of(lane, *forward) == 0) held.padded = forward->attention_mask && !forward->attention_mask->front().empty() && forward->attention_mask->front()[0] == 0;
+    if (!held.kept) return lane.call(call);
     Forward changed = *forward;
-    if (!changed.attention_mask) changed.attention_mask = Rows(forward->input_ids.size(), std::vector<std::int64_t>(past_of(at.lane, *forward) + forward->input_ids.front().size(), 1));
+    if (!changed.attention_mask) changed.attention_mask = Rows(forward->input_ids.size(), std::vector<std::int64_t>(past_of(lane, *forward) + forward->input_ids.front().size(), 1));
     if (!changed.attention_mask->front().empty()) changed.attention_mask->front()[0] = 0;
     if (changed.attention_mask != forward->attention_mask) ++*fired;
-    return at.lane.call(changed);
-  };
-  return fault;
+    return lane.call(changed);
+  });
 }
 
 /// What was saved is the live cache itself.
 Fault lazy_snapshot(const Fired& fired) {
-  auto live = std::make_shared<std::map<std::string, std::string>>();
-  Fault fault;
-  fault.call = [=](NumberedLane at, const Call& call) -> Reply {
-    if (const auto* save = std::get_if<Save>(&call)) (*live)[save->to] = save->cache;
+  return remembering<Names>([fired](Names& live, EngineLane& lane, const Call& call) -> Reply {
+    if (const auto* save = std::get_if<Save>(&call)) live[save->to] = save->cache;
     const auto* load = std::get_if<Load>(&call);
-    if (load == nullptr || !live->contains(load->from)) return at.lane.call(call);
-    const std::string& from = live->at(load->from);
-    if (from == load->cache && at.lane.cache(from) != nullptr) {
+    if (load == nullptr || !live.contains(load->from)) return lane.call(call);
+    const std::string& from = live.at(load->from);
+    if (from == load->cache && lane.cache(from) != nullptr) {
       ++*fired;
-      return of_length(at.lane.cache(from)->length());
+      return of_length(lane.cache(from)->length());
     }
-    return at.lane.call(call);
-  };
-  return fault;
+    return lane.call(call);
+  });
 }
 
 /// All lanes use the token the first lane fed last.
@@ -292,17 +272,19 @@ Fault lane_scratch(const Fired& fired) {
   };
   auto shared = std::make_shared<Shared>();
   Fault fault;
-  fault.call = [=](NumberedLane at, const Call& call) -> Reply {
-    const auto* forward = std::get_if<Forward>(&call);
-    if (forward == nullptr || !regular(*forward)) return at.lane.call(call);
-    Forward changed = *forward;
-    {
-      const std::lock_guard lock(shared->mutex);
-      if (at.number == 0) shared->token = forward->input_ids.front().front();
-      else changed.input_ids.front().front() = shared->token;
-    }
-    if (changed != *forward) ++*fired;
-    return at.lane.call(changed);
+  fault.lane = [=](std::size_t number) -> LaneFault {
+    return [=](EngineLane& lane, const Call& call) -> Reply {
+      const auto* forward = std::get_if<Forward>(&call);
+      if (forward == nullptr || !regular(*forward)) return lane.call(call);
+      Forward changed = *forward;
+      {
+        const std::lock_guard lock(shared->mutex);
+        if (number == 0) shared->token = forward->input_ids.front().front();
+        else changed.input_ids.front().front() = shared->token;
+      }
+      if (changed != *forward) ++*fired;
+      return lane.call(changed);
+    };
   };
   return fault;
 }
@@ -360,12 +342,11 @@ Fault logits_scaled(const Fired& fired) {
 
 /// Each call adds its own number's worth of dust, far below the bound.
 Fault drifts(const Fired& fired) {
-  auto calls = std::make_shared<std::size_t>(0);
-  return on<Forward>([=](EngineLane& lane, const Forward& call) {
+  return remembering<std::size_t>([fired](std::size_t& calls, EngineLane& lane, const Call& call) -> Reply {
     Reply reply = lane.call(call);
-    if (Answer* answer = answer_of(reply); answer != nullptr && answer->logits) {
+    if (Answer* answer = answer_of(reply); answer != nullptr && answer->logits && std::holds_alternative<Forward>(call)) {
       ++*fired;
-      for (double& value : answer->logits->values) value += 1e-9 * static_cast<double>(++*calls % 7);
+      for (double& value : answer->logits->values) value += 1e-9 * static_cast<double>(++calls % 7);
     }
     return reply;
   });

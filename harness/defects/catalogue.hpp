@@ -21,7 +21,7 @@ struct KnownFault {
   std::function<Fault(const Fired&)> make;
 };
 
-/// All faults. Sources of the reports they stand for: docs/defects.md.
+/// All faults.
 [[nodiscard]] const std::vector<KnownFault>& known_faults();
 
 /// The fault of that name, or null.

@@ -27,14 +27,18 @@ class Bench {
   }
 
   kh::Judgement judge(const kh::Law& law, std::size_t index, kh::Backend& backend) const {
-    const std::uint64_t seed = kvproof::derived_seed(7, std::string(law.id) + std::to_string(index));
-    kh::Oracles oracles;
-    for (const auto& [name, model] : kh::probe_choice(seed, law.models)) {
-      backend.open(name, paths_[model]);
-      oracles[name] = oracles_[model];
-    }
+    const std::uint64_t seed = seed_of(law, index);
+    const kh::Oracles oracles = open(law, seed, backend);
     const kh::LawCase made = law.generate({kh::facts_of(oracles), backend.capabilities(), seed, index});
     return kh::judge_case({std::string(law.id), made.trace, made.options, law.judgement}, backend, oracles, {});
+  }
+
+  /// The first `count` cases of a law, all on the models of its first one, which `backend` has open from then on.
+  std::vector<kh::Trace> traces(const kh::Law& law, std::size_t count, kh::Backend& backend) const {
+    const auto facts = kh::facts_of(open(law, seed_of(law, 0), backend));
+    std::vector<kh::Trace> made;
+    for (std::size_t index = 0; index < count; ++index) made.push_back(law.generate({facts, backend.capabilities(), seed_of(law, index), index}).trace);
+    return made;
   }
 
   double worst_of(const kh::Trace& trace, std::size_t model, kh::Backend& backend) const {
@@ -43,6 +47,17 @@ class Bench {
   }
 
  private:
+  static std::uint64_t seed_of(const kh::Law& law, std::size_t index) { return kvproof::derived_seed(7, std::string(law.id) + std::to_string(index)); }
+
+  kh::Oracles open(const kh::Law& law, std::uint64_t seed, kh::Backend& backend) const {
+    kh::Oracles oracles;
+    for (const auto& [name, model] : kh::probe_choice(seed, law.models)) {
+      backend.open(name, paths_[model]);
+      oracles[name] = oracles_[model];
+    }
+    return oracles;
+  }
+
   std::optional<kh::ModelFolders> folders_;
   std::vector<std::filesystem::path> paths_;
   std::vector<std::shared_ptr<const kh::Oracle>> oracles_;
@@ -65,6 +80,20 @@ std::optional<std::size_t> caught_by(const kh::Law& law, const kh::KnownFault& f
   for (std::size_t index = 0; index < cases; ++index)
     if (!bench().judge(law, index, *trial.backend).passed()) return index;
   return std::nullopt;
+}
+
+/// The logits and the length that a call was answered with; empty where there are none.
+using Numbers = std::pair<std::optional<kh::Tensor>, std::optional<std::int64_t>>;
+
+/// What a lane answers to a trace's calls; a copy of them, since one fault writes into its caller's arrays.
+std::vector<Numbers> answers(kh::Trace trace, kh::Backend& backend, std::size_t lane) {
+  std::vector<Numbers> all;
+  for (const kh::Step& step : trace) {
+    const kh::Reply reply = backend.call(step.call, lane);
+    const auto* answer = std::get_if<kh::Answer>(&reply);
+    all.push_back(answer != nullptr ? Numbers{answer->logits, answer->length} : Numbers{});
+  }
+  return all;
 }
 
 }  // namespace
@@ -116,6 +145,22 @@ BOOST_AUTO_TEST_CASE(a_fault_that_did_not_come_into_play_fails_no_law) {
       }
   }
   BOOST_TEST(untouched > 1000U);
+}
+
+// Lanes run on threads of their own, so a memory that two of them shared would be a race in the harness itself.
+BOOST_AUTO_TEST_CASE(what_a_fault_remembers_of_one_lane_changes_no_answer_of_another) {
+  for (const kh::KnownFault& fault : kh::known_faults()) {
+    if (fault.name == "lane-scratch") continue;  // lanes that share a scratch are this fault
+    Trial trial(fault);
+    const std::vector<kh::Trace> traces = bench().traces(*kh::find_law(fault.laws.front()), 6, *trial.backend);
+    for (std::size_t index = 1; index < traces.size(); ++index) {
+      trial.backend->begin("alone", {});
+      const auto alone = answers(traces[index], *trial.backend, 1);
+      trial.backend->begin("behind another lane", {});
+      (void)answers(traces[index - 1], *trial.backend, 0);
+      BOOST_TEST((answers(traces[index], *trial.backend, 1) == alone), fault.name << ", case " << index);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "harness/defects/fault_groups.hpp"
+#include "harness/defects/stored_heads.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -113,16 +114,12 @@ bool len_shared_rows(StepPlan& plan, const KvCache*) {
 
 /// An unwritten slot holds what real engines' allocations hold, zeros: whatever lay in this memory before would fail now and then.
 void zero_unwritten_slot(const KvCache& cache, std::size_t slot) {
-  const KvShape& shape = cache.shape();
-  for (std::size_t layer = 0; layer < shape.n_layer && !cache.poisoned(); ++layer) {
-    const KvView view = cache.view(layer);
-    for (std::size_t row = 0; row < cache.batch(); ++row)
-      for (std::size_t head = 0; head < shape.n_head; ++head) {
-        const std::size_t at = row * view.row_stride + head * view.head_stride + slot * shape.head_dim;
-        std::fill_n(const_cast<float*>(view.keys) + at, shape.head_dim, 0.0F);
-        std::fill_n(const_cast<float*>(view.values) + at, shape.head_dim, 0.0F);
-      }
-  }
+  if (cache.poisoned()) return;
+  const auto zero = [slot](const StoredHead& head) {
+    std::ranges::fill(head.key(slot), 0.0F);
+    std::ranges::fill(head.value(slot), 0.0F);
+  };
+  each_stored_head(zero, cache);
 }
 
 /// A static cache also attends over the slot behind its last column, which nothing was written to.
