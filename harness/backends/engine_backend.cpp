@@ -26,6 +26,11 @@ class EngineBackend : public Backend {
     }));
   }
 
+  void forget(const std::string& model) override {
+    lanes_.clear();
+    sessions_.erase(model);
+  }
+
   void begin(const std::string&, const RunOptions& options) override {
     lanes_.clear();
     poison_ = options.poison;

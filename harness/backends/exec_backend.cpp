@@ -83,6 +83,8 @@ class ExecBackend : public Backend {
     restart();
   }
 
+  void forget(const std::string& model) override { models_.erase(model); }
+
   void begin(const std::string& name, const RunOptions& options) override {
     const bool fresh = !child_ || fresh_;
     if (!child_) restart();
@@ -222,7 +224,7 @@ class ExecBackend : public Backend {
   std::vector<std::string> words_;
   std::optional<ChildProcess> child_;
   Capabilities capabilities_;
-  std::map<std::string, std::filesystem::path> models_;
+  std::map<std::string, std::filesystem::path> models_;  // what the next child opens, too
   std::uint64_t next_id_ = 1001;  // not 1: a child that counts its own replies instead of echoing is found out
   std::size_t restarts_ = 0;
   bool fresh_ = false;            // nothing but hello and open has been asked of this child

@@ -232,6 +232,16 @@ BOOST_AUTO_TEST_CASE(the_next_case_gets_a_new_child_with_the_same_models) {
   BOOST_TEST(length_of(*backend) == 2);
 }
 
+BOOST_AUTO_TEST_CASE(a_new_child_does_not_hear_of_a_model_that_was_forgotten) {
+  const auto backend = started("crash length:2");
+  backend->open("other", "/another/folder");
+  BOOST_TEST(length_of(*backend) == 2);
+  (void)backend->call(kLength, 0);
+  backend->forget("other");
+  backend->begin("the next case", {});
+  BOOST_TEST(length_of(*backend) == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_late_child_is_never_used_again) {
   const auto backend = started("hang", limits(1s));
   BOOST_TEST(broken_text(backend->call(kLength, 0)).starts_with("timed_out: "));

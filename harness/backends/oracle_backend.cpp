@@ -22,6 +22,8 @@ class OracleBackend : public Backend {
 
   void open(const std::string& model, const std::filesystem::path& folder) override { oracles_[model] = Oracle::open(folder); }
 
+  void forget(const std::string& model) override { oracles_.erase(model); }
+
   void begin(const std::string&, const RunOptions&) override { lanes_.clear(); }
 
   Reply call(const Call& call, std::size_t lane) override {

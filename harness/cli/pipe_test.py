@@ -96,9 +96,18 @@ def ends_with_us(sent):
     expect(child != 0 and wait_until(lambda: not runs(child)), f"{sent.name}: the child still runs")
 
 
-def write_trace(folder):
-    path = pathlib.Path(folder) / "x.trace.json"
-    path.write_text(json.dumps({"format": "kvproof-trace", "version": [1, 0], "models": {"main": {"config": CONFIG, "seed": 3}}, "run": {},
+def next_file_after_a_crash(folder):
+    """The first file's models lay in a folder that is gone when the child that crashed over it is replaced."""
+    first, second = write_trace(folder, "two_models", ["main", "other"]), write_trace(folder, "one_model")
+    crashes_once = f"if [ -e {folder}/crashed ]; then exec '{KVPROOF}' serve; fi; touch {folder}/crashed; exec '{CHILD}' crash forward"
+    code, out, err = run("replay", first, second, "--backend", f"exec:sh -c \"{crashes_once}\"")
+    expect(code == 1, f"the file after a crash: exit {code}, expected 1: {out}{err}")
+    expect(f"ok   {second}" in out, f"the file after a crash does not pass: {out}")
+
+
+def write_trace(folder, name="x", models=("main",)):
+    path = pathlib.Path(folder) / f"{name}.trace.json"
+    path.write_text(json.dumps({"format": "kvproof-trace", "version": [1, 0], "models": {model: {"config": CONFIG, "seed": 3} for model in models}, "run": {},
                                 "trace": [{"op": "new", "cache": "a", "kind": "dynamic"}, FORWARD, {"op": "length", "cache": "a"}]}),
                     encoding="utf-8")
     return str(path)
@@ -115,6 +124,7 @@ def main():
         verdict(trace, "noise forward", "protocol_error: ", "does something print to standard output?")
         verdict(trace, "nan", "non_finite", "logit 1 is nan")
         verdict(trace, "wrong_id forward", "protocol_error: ", "it has id 7")
+        next_file_after_a_crash(folder)
         lost_on_the_way(trace, "exit3 open", "exited with code 3", "cannot go on")
     ends_with_us(signal.SIGINT)
     ends_with_us(signal.SIGTERM)

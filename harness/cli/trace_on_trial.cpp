@@ -21,4 +21,8 @@ TraceOnTrial::TraceOnTrial(std::string file_path, Backend& backend, const Option
   for (const auto& [name, folder] : models.folders()) backend.open(name, folder);
 }
 
+TraceOnTrial::~TraceOnTrial() {
+  for (const auto& [name, folder] : models.folders()) trial.backend.forget(name);
+}
+
 }  // namespace kvproof::harness

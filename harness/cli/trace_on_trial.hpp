@@ -10,11 +10,15 @@ namespace kvproof::harness {
 /// The oracles of a trace file's models.
 [[nodiscard]] Oracles open_oracles(const ModelFolders& models);
 
-/// A trace file ready to be judged: its models on disk and open in the backend, its law and tolerance found.
+/// A trace file ready to be judged: its models on disk and open in the backend for as long as this lives, its law and tolerance
+/// found.
 ///
 /// Errors    DataError as read_trace_file, ModelFolders and Oracle::open, and for a law that nobody knows; UsageError for a tolerance.
 struct TraceOnTrial {
   TraceOnTrial(std::string file_path, Backend& backend, const OptionValues& values);
+  TraceOnTrial(const TraceOnTrial&) = delete;
+  TraceOnTrial& operator=(const TraceOnTrial&) = delete;
+  ~TraceOnTrial();
 
   std::string path;
   TraceFile file;

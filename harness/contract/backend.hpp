@@ -33,6 +33,8 @@ class Backend {
   [[nodiscard]] virtual const Capabilities& capabilities() const = 0;
   /// Makes a model folder known under `model`; a name opened again is another model from then on. Drops every cache.
   virtual void open(const std::string& model, const std::filesystem::path& folder) = 0;
+  /// No case from here on means this model, whose folder may go. Default: nothing.
+  virtual void forget(const std::string&) {}
   /// Drops every cache and saved name; `name` is the case, for messages.
   virtual void begin(const std::string& name, const RunOptions& options) = 0;
   /// Each lane has caches and saved names of its own; models are shared.
