@@ -14,3 +14,4 @@ kvproof_add_check(sources COMMAND ${Python3_EXECUTABLE} cmake/check_sources.py $
 kvproof_add_check(sources_catches COMMAND ${Python3_EXECUTABLE} cmake/check_sources.py --self-test)
 kvproof_add_check(script.check COMMAND script/check_test.sh)
 kvproof_add_check(script.in_debian COMMAND script/in_debian_test.sh)
+kvproof_add_check(script.python_venv COMMAND script/python_venv_test.sh)

@@ -66,8 +66,14 @@ compile() {
 
 # python_venv FOLDER REQUIREMENTS [PROJECT...]: a virtual environment of ${PYTHON:-python3} with these requirements, torch first
 # and alone (what comes after then finds it in place, whichever build of it this machine has), and with the projects, folders
-# with a pyproject.toml, installed as they lie there. A second call with the same of all that does nothing.
+# with a pyproject.toml, installed as they lie there. A second call with the same of all that does nothing; one at the same time
+# waits for the first.
 python_venv() {
+  mkdir -p "$(dirname "$1")"
+  { flock 9; make_python_venv "$@" 9>&-; } 9>"$1.lock"
+}
+
+make_python_venv() {
   local venv=$1 requirements=$2 python=${PYTHON:-python3} wanted project torch
   shift 2
   wanted=$("$python" -VV && cat "$requirements" "${@/%//pyproject.toml}") || die $exit_no_verdict "no $python, or no $requirements"
