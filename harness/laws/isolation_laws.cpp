@@ -80,7 +80,8 @@ LawCase interleaved(const LawContext& context) {
   const std::string kind = b.any_kind();
   std::vector<std::string> caches{warm(b, batch, 3, kind)};
   const bool equal = b.index() % 2 == 0;
-  caches.push_back(warm(b, equal ? batch : b.batch(), equal ? 3 : b.size(1, 5), equal ? kind : b.kind("dynamic")));
+  const std::size_t length = equal ? 3 : b.size(1, 5), rows = equal ? batch : b.batch();
+  caches.push_back(warm(b, rows, length, equal ? kind : b.kind("dynamic")));
   for (int turn = 0; turn < 5; ++turn) {
     const std::string& cache = caches[b.random.below(caches.size())];
     step(b, cache, b.size(1, 2));
@@ -112,7 +113,8 @@ LawCase read_only(const LawContext& context) {
     if (turn == 1) (*asked.attention_mask)[0][b.random.below(b.state(cache).length)] = 0;  // hidden for that call only
     b.add(asked);
     b.length(cache);
-    b.full_pass(b.tokens(b.batch(), b.size(1, 4)));
+    const std::size_t columns = b.size(1, 4), rows = b.batch();
+    b.full_pass(b.tokens(rows, columns));
     b.read_all(cache);
     step(b, cache, 1);
   }
@@ -162,7 +164,8 @@ LawCase reset(const LawContext& context) {
 
 LawCase saved(const LawContext& context) {
   TraceBuilder b(context);
-  const std::string cache = warm(b, b.batch(), b.size(2, 5), b.any_kind());
+  const std::size_t length = b.size(2, 5), batch = b.batch();
+  const std::string cache = warm(b, batch, length, b.any_kind());
   b.add(Save{cache, "s"});
   step(b, cache, 2);
   switch ((b.index() / 3) % 5) {

@@ -79,10 +79,11 @@ LawCase interior(const LawContext& context) {
   const std::size_t batch = b.batch(), n = b.size(4, 7), m = b.size(3, 5);
   const std::string cache = b.make(b.any_kind(), 20, b.size(3, 12));
   const Positions positions = b.index() % 2 == 0 ? Positions::from_mask : Positions::absent;
-  b.feed(cache, b.tokens(batch, n), {.mask = holes(b, batch, n), .positions = positions});
-  b.feed(cache, b.tokens(batch, m), {.mask = holes(b, batch, m), .positions = positions});
-  b.feed(cache, b.tokens(batch, 1), {.positions = positions});
-  b.feed(cache, b.tokens(batch, 3), {.mask = holes(b, batch, 3), .positions = positions});
+  for (const std::size_t columns : {n, m, std::size_t{1}, std::size_t{3}}) {
+    Feed how{.positions = positions};
+    if (columns > 2) how.mask = holes(b, batch, columns);
+    b.feed(cache, b.tokens(batch, columns), how);
+  }
   return b.finish();
 }
 

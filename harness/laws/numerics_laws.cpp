@@ -14,7 +14,8 @@ LawCase close(const LawContext& context) {
   }
   const std::size_t batch = b.batch(), n = b.model().n_positions;
   const std::string cache = b.make(b.kind(b.index() % 2 == 0 ? "dynamic" : "static"), n, n);
-  b.feed_in_chunks(cache, b.tokens(batch, n), b.cut(n, 12));
+  const std::vector<std::size_t> chunks = b.cut(n, 12);
+  b.feed_in_chunks(cache, b.tokens(batch, n), chunks);
   return b.finish();
 }
 

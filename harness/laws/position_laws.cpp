@@ -33,8 +33,10 @@ LawCase by_caller(const LawContext& context) {
   TraceBuilder b(context);
   const std::size_t batch = b.batch();
   const std::string cache = b.make(b.any_kind(), 20, b.size(3, 20));
-  for (const std::size_t columns : {b.size(2, 4), std::size_t{1}, b.size(2, 3), std::size_t{1}})
-    b.feed(cache, b.tokens(batch, columns), {.positions = b.random.chance(75) ? Positions::random : Positions::absent});
+  for (const std::size_t columns : {b.size(2, 4), std::size_t{1}, b.size(2, 3), std::size_t{1}}) {
+    const Positions positions = b.random.chance(75) ? Positions::random : Positions::absent;
+    b.feed(cache, b.tokens(batch, columns), {.positions = positions});
+  }
   b.full_pass(b.tokens(batch, 4), {.positions = Positions::random, .use_cache = b.index() % 2 == 0});  // which is ignored
   return b.finish();
 }

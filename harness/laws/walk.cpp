@@ -23,14 +23,16 @@ class Walk {
     if (dice < 89 && b_.can("reset")) return void(b_.add(Reset{cache}));
     if (dice < 93 && b_.can("save") && b_.can("load")) return save_and_load(cache);
     if (dice < 96) return drop(cache);
-    b_.full_pass(b_.tokens(b_.batch(), b_.size(1, 5)), {.positions = Positions::random});
+    const std::size_t columns = b_.size(1, 5), rows = b_.batch();
+    b_.full_pass(b_.tokens(rows, columns), {.positions = Positions::random});
   }
 
  private:
   void make() {
     if (live_.size() >= 4) return;
     constexpr std::array<const char*, 3> kKinds = {"dynamic", "static", "static_sliding_window"};
-    live_.push_back(b_.make(b_.kind(kKinds[b_.random.below(3)]), b_.size(6, 20), b_.size(1, 8)));
+    const std::size_t window = b_.size(1, 8), capacity = b_.size(6, 20);
+    live_.push_back(b_.make(b_.kind(kKinds[b_.random.below(3)]), capacity, window));
   }
 
   void feed(const std::string& cache) {
