@@ -150,7 +150,6 @@ BOOST_AUTO_TEST_CASE(a_fault_that_did_not_come_into_play_fails_no_law) {
 // Lanes run on threads of their own, so a memory that two of them shared would be a race in the harness itself.
 BOOST_AUTO_TEST_CASE(what_a_fault_remembers_of_one_lane_changes_no_answer_of_another) {
   for (const kh::KnownFault& fault : kh::known_faults()) {
-    if (fault.name == "lane-scratch") continue;  // lanes that share a scratch are this fault
     Trial trial(fault);
     const std::vector<kh::Trace> traces = bench().traces(*kh::find_law(fault.laws.front()), 6, *trial.backend);
     for (std::size_t index = 1; index < traces.size(); ++index) {
