@@ -35,3 +35,16 @@ function(kvproof_add_test name)
   add_test(NAME ${test_CTEST_NAME} COMMAND ${target} --log_level=error)
   set_tests_properties(${test_CTEST_NAME} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}")
 endfunction()
+
+# The readers of goldens that the pages show use numpy. The python3 that was found, first in PATH, may be some environment's
+# without it; then the system's serves all tests, if it has it.
+function(kvproof_prefer_python_with_numpy)
+  foreach(python IN ITEMS ${Python3_EXECUTABLE} /usr/bin/python3)
+    execute_process(COMMAND ${python} -c "import numpy" RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
+    if(code EQUAL 0)
+      set(Python3_EXECUTABLE ${python} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  message(WARNING "${Python3_EXECUTABLE} has no numpy, nor has /usr/bin/python3: the test docs.readers will fail. script/setup installs it for the latter.")
+endfunction()

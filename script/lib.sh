@@ -52,7 +52,15 @@ run_or_die() {
   die $exit_no_verdict "$1 failed; all of its output is in ${2#"$root"/}"
 }
 
-configure() { run_or_die "configuring $1" "$build_dir/$1.configure.log" cmake --preset "$1" -S "$root"; }
+# in_turn LOCK COMMAND...: one command at a time with that lock; another script that wants it waits.
+in_turn() {
+  local lock=$1
+  shift
+  mkdir -p "$(dirname "$lock")"
+  { flock 9; "$@" 9>&-; } 9>"$lock"
+}
+
+configure() { in_turn "$build_dir/$1.lock" run_or_die "configuring $1" "$build_dir/$1.configure.log" cmake --preset "$1" -S "$root"; }
 
 # compile PRESET [TARGET...]: builds with as many jobs as there are cores, or CMAKE_BUILD_PARALLEL_LEVEL.
 compile() {
@@ -60,7 +68,7 @@ compile() {
   shift
   local targets=()
   if [ $# -gt 0 ]; then targets=(--target "$@"); fi
-  run_or_die "building $preset" "$build_dir/$preset.build.log" \
+  in_turn "$build_dir/$preset.lock" run_or_die "building $preset" "$build_dir/$preset.build.log" \
     cmake --build "$build_dir/$preset" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" "${targets[@]}"
 }
 
@@ -68,10 +76,7 @@ compile() {
 # and alone (what comes after then finds it in place, whichever build of it this machine has), and with the projects, folders
 # with a pyproject.toml, installed as they lie there. A second call with the same of all that does nothing; one at the same time
 # waits for the first.
-python_venv() {
-  mkdir -p "$(dirname "$1")"
-  { flock 9; make_python_venv "$@" 9>&-; } 9>"$1.lock"
-}
+python_venv() { in_turn "$1.lock" make_python_venv "$@"; }
 
 make_python_venv() {
   local venv=$1 requirements=$2 python=${PYTHON:-python3} wanted project torch

@@ -207,12 +207,13 @@ BOOST_AUTO_TEST_CASE(thread_settings_of_the_program_stay_as_they_are) {
   const int found = openblas_get_num_threads();
   for (const int threads : {1, 2, found}) {
     openblas_set_num_threads(threads);
+    const int set = openblas_get_num_threads();  // a serial library keeps one
     for (const std::size_t rows : {1U, 40U}) {
       Product product({rows, 1100, 1000, 0});
       multiply(product.x_view(), product.w_view(), product.y_view(), Into::overwrite);
       multiply_transposed(product.x_view(), product.m_view(), 1.0F, product.y_view());
     }
-    BOOST_TEST(openblas_get_num_threads() == threads);
+    BOOST_TEST(openblas_get_num_threads() == set);
   }
 }
 

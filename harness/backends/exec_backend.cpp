@@ -19,7 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 
-constexpr auto kGrace = 2s;  // for a child that closed its output, or was told to close
+constexpr auto kGrace = 2s;      // for a child that was told to close
+constexpr auto kLastWords = 5s;  // for a child that closed its output: an interpreter takes its time to end
 constexpr const char* kPage = "Does the command speak the pipe protocol (docs/pipe_protocol.md)?";
 
 /// A message to the child and how to name it.
@@ -201,7 +202,7 @@ class ExecBackend : public Backend {
   }
 
   Broken crashed(const Request& request, const MessageFrame& frame) {
-    const std::string how = child_->finish(Clock::now() + kGrace);
+    const std::string how = child_->finish(Clock::now() + kLastWords);
     return broken("crashed", fmt::format("the process {} while it was asked for {}{}", how.starts_with("did not") ? "closed its standard output, " + how : how,
                                          request.name(), progress_text(frame)));
   }

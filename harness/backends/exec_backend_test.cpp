@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 /// A child that does MODE at its first `length`, or at the op that `arguments` name.
-std::string child(const std::string& arguments) { return std::string(KVPROOF_MISBEHAVING_CHILD) + " " + arguments; }
+std::string child(const std::string& arguments) { return fmt::format("'{}' {}", KVPROOF_MISBEHAVING_CHILD, arguments); }
 
 kh::BackendLimits limits(std::chrono::milliseconds timeout = 20s) { return {timeout, 3, std::size_t{1} << 20U}; }
 
@@ -119,12 +119,12 @@ BOOST_AUTO_TEST_CASE(each_misdeed_is_a_breakdown_in_words) {
 
 BOOST_AUTO_TEST_CASE(silence_is_timed_out_and_says_how_far_the_reply_came) {
   const std::pair<const char*, const char*> cases[] = {
-      {"hang", "timed_out: no whole reply to length (request 1004) within 1 s; the process was killed"},
-      {"half_and_hang", "within 1 s, 20 of at least 21 bytes into its reply"},
-      {"too_slow", "within 1 s, "},
+      {"hang", "timed_out: no whole reply to length (request 1004) within 3 s; the process was killed"},
+      {"half_and_hang", "within 3 s, 20 of at least 21 bytes into its reply"},
+      {"too_slow", "within 3 s, "},
   };
   for (const auto& [mode, words] : cases) {
-    const auto backend = started(mode, limits(1s));
+    const auto backend = started(mode, limits(3s));
     const std::string text = broken_text(backend->call(kLength, 0));
     BOOST_TEST(holds(text, words), text);
     BOOST_TEST(text.starts_with("timed_out: "), text);
@@ -137,11 +137,13 @@ BOOST_AUTO_TEST_CASE(closing_the_output_and_staying_is_a_crash) {
   BOOST_TEST(text.starts_with("crashed: the process closed its standard output, did not end and was killed"), text);
 }
 
-BOOST_AUTO_TEST_CASE(a_reply_nobody_asked_for_is_seen_before_the_next_request) {
+BOOST_AUTO_TEST_CASE(a_reply_nobody_asked_for_is_seen_before_a_later_request) {
   const auto backend = started("unasked");
-  const kh::Reply first = backend->call(kLength, 0);  // the second reply may come in the same breath
-  std::this_thread::sleep_for(200ms);
-  const std::string text = broken_text(std::holds_alternative<kh::Breakdown>(first) ? first : backend->call(kLength, 0));
+  std::string text = "no breakdown";
+  for (int calls = 0; calls < 3 && text == "no breakdown"; ++calls) {  // the second reply comes when it comes
+    text = broken_text(backend->call(kLength, 0));
+    std::this_thread::sleep_for(100ms);
+  }
   BOOST_TEST(text.starts_with("protocol_error: "), text);
   BOOST_TEST((holds(text, "bytes it was not asked for") || holds(text, "bytes follow it")), text);
 }
@@ -164,7 +166,7 @@ kh::Call large_forward() {
 }
 
 BOOST_AUTO_TEST_CASE(a_child_that_does_not_read_does_not_block_us) {
-  const auto backend = started("deaf_later begin", limits(1s));
+  const auto backend = started("deaf_later begin", limits(3s));
   BOOST_TEST(broken_text(backend->call(large_forward(), 0)).starts_with("timed_out: no whole reply to forward"));
 }
 
@@ -243,7 +245,7 @@ BOOST_AUTO_TEST_CASE(a_new_child_does_not_hear_of_a_model_that_was_forgotten) {
 }
 
 BOOST_AUTO_TEST_CASE(a_late_child_is_never_used_again) {
-  const auto backend = started("hang", limits(1s));
+  const auto backend = started("hang", limits(3s));
   BOOST_TEST(broken_text(backend->call(kLength, 0)).starts_with("timed_out: "));
   BOOST_TEST(!std::holds_alternative<kh::Answer>(backend->call(kForward, 0)));
   backend->begin("the next case", {});
@@ -304,7 +306,7 @@ BOOST_AUTO_TEST_SUITE(exec_backend_start)
 
 BOOST_AUTO_TEST_CASE(a_command_that_cannot_be_judged_is_no_backend) {
   const std::pair<std::string, const char*> cases[] = {
-      {"no-such-command --flag", "cannot start \"no-such-command\": No such file or directory"},
+      {"no-such-command --flag", "cannot start \"no-such-command\": "},
       {"/", "cannot start \"/\": Permission denied"},
       {"", "found no word"},
       {"engine 'open quote", "expected a closing '"},

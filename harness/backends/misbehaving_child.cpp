@@ -189,7 +189,7 @@ void break_the_pipe(const Request& request) {
   if (g_mode == "twice") write_raw(reply + reply);
   if (g_mode == "unasked") write_raw(reply), ::usleep(20'000), write_raw(good_reply(request, std::to_string(request.id + 1)));
   if (g_mode == "slow") slowly(reply, 500);
-  if (g_mode == "too_slow") slowly(reply, 20'000);
+  if (g_mode == "too_slow") slowly(reply, 100'000);
   if (g_mode == "grandchild") leave_grandchild(), std::_Exit(0);
   if (g_mode == "grandchild_and_reply") leave_grandchild(), write_raw(reply);
   if (g_mode == "shout") shout(), write_raw(reply);

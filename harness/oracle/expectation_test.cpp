@@ -8,6 +8,7 @@
 
 #include "engine/base/error.hpp"
 #include "engine/base/seed.hpp"
+#include "engine/safetensors/test_files.hpp"
 #include "engine/weights/portable_model.hpp"
 
 namespace {
@@ -19,14 +20,13 @@ namespace fs = std::filesystem;
 
 /// Two small models of different shape.
 struct TwoModels {
-  fs::path folder = fs::temp_directory_path() / "kvproof_expectation_test";
+  kvproof::test::ScratchFolder folder{"expectation"};
   Oracles oracles;
 
   TwoModels() {
     make("main", {{"vocab_size", 17}, {"n_positions", 24}, {"n_embd", 12}, {"n_head", 3}, {"n_layer", 2}, {"initializer_range", 0.15}});
     make("second", {{"vocab_size", 11}, {"n_positions", 9}, {"n_embd", 8}, {"n_head", 2}, {"n_layer", 1}, {"initializer_range", 0.15}});
   }
-  ~TwoModels() { fs::remove_all(folder); }
 
   void make(const std::string& name, const nlohmann::json& config) {
     kvproof::write_portable_model(config, 3, folder / name);
@@ -123,7 +123,10 @@ class Scribbler {
     return call;
   }
 
-  Call full_pass_call() { return Forward{.cache = std::nullopt, .input_ids = ids(1 + random_.below(2), 1 + random_.below(6))}; }
+  Call full_pass_call() {
+    const std::size_t batch = 1 + random_.below(2), columns = 1 + random_.below(6);
+    return Forward{.cache = std::nullopt, .input_ids = ids(batch, columns)};
+  }
 
   Random random_;
   World world_;

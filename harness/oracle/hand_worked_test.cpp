@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "engine/safetensors/test_files.hpp"
 #include "engine/safetensors/writer.hpp"
 #include "harness/oracle/expectation.hpp"
 #include "harness/trace/trace_file.hpp"
@@ -49,19 +50,17 @@ const std::vector<Named>& tensors() {
 
 /// The model on disk, and its oracle.
 struct HandWorked {
-  fs::path folder = fs::temp_directory_path() / "kvproof_hand_worked_test";
+  kvproof::test::ScratchFolder folder{"hand_worked"};
   Oracles oracles;
 
   HandWorked() {
-    fs::create_directories(folder);
     std::ofstream(folder / "config.json") << R"({"model_type": "gpt2", "vocab_size": 2, "n_positions": 3, "n_embd": 2, "n_head": 2,
       "n_layer": 1, "n_inner": 2, "layer_norm_epsilon": 1.0, "activation_function": "gelu_new"})";
     std::vector<kvproof::TensorToWrite> list;
     for (const Named& each : tensors()) list.push_back({each.name, Dtype::f32, each.shape, std::as_bytes(std::span(each.values))});
     kvproof::write_safetensors(folder / "model.safetensors", {{"format", "pt"}}, list);
-    oracles["main"] = Oracle::open(folder);
+    oracles["main"] = Oracle::open(folder.path());
   }
-  ~HandWorked() { fs::remove_all(folder); }
 
   std::vector<Expectation> play(const std::vector<Call>& calls) const {
     Trace trace;

@@ -48,7 +48,7 @@ bool valid(const std::string& text) {
   TemporaryFolder folder;
   const std::string file = (folder.path() / "report.xml").string();
   std::ofstream(file) << text;
-  return std::system((KVPROOF_XMLLINT " --noout --nonet --schema " KVPROOF_SOURCE_DIR "/harness/report/junit.xsd " + file + " 2>/dev/null").c_str()) == 0;
+  return std::system((KVPROOF_XMLLINT " --noout --nonet --schema '" KVPROOF_SOURCE_DIR "/harness/report/junit.xsd' '" + file + "' 2>/dev/null").c_str()) == 0;
 }
 
 }  // namespace

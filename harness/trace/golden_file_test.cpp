@@ -9,6 +9,7 @@
 #include <source_location>
 
 #include "engine/base/error.hpp"
+#include "engine/safetensors/test_files.hpp"
 #include "engine/safetensors/writer.hpp"
 
 namespace {
@@ -301,8 +302,8 @@ std::vector<std::uint64_t> bits(const kh::Tensor& tensor) {
 }
 
 struct WrittenFile {
-  fs::path path = fs::temp_directory_path() / "kvproof_golden_writer_test.golden.safetensors";
-  ~WrittenFile() { fs::remove(path); }
+  kvproof::test::ScratchFolder folder{"golden_writer"};
+  fs::path path = folder / "a.golden.safetensors";
 };
 
 BOOST_FIXTURE_TEST_SUITE(golden_writer, WrittenFile)

@@ -9,6 +9,7 @@
 #include <source_location>
 
 #include "engine/base/error.hpp"
+#include "engine/safetensors/test_files.hpp"
 
 namespace {
 
@@ -71,10 +72,9 @@ BOOST_AUTO_TEST_CASE(one_step_stands_on_a_line) {
 }
 
 BOOST_AUTO_TEST_CASE(a_file_on_disk_is_read_back) {
-  const fs::path path = fs::temp_directory_path() / "kvproof_trace_file_test.trace.json";
-  kh::write_trace_file(path, example());
-  BOOST_TEST((kh::read_trace_file(path) == example()));
-  fs::remove(path);
+  const kvproof::test::ScratchFolder folder("trace_file");
+  kh::write_trace_file(folder / "a.trace.json", example());
+  BOOST_TEST((kh::read_trace_file(folder / "a.trace.json") == example()));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_trace_and_an_absent_run_are_fine) {

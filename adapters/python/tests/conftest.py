@@ -62,7 +62,7 @@ class Child:
 
     def end(self) -> tuple[int, bytes, str]:
         """(exit code, what was left on standard output, standard error) after the end of its input."""
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=120)
         return self.process.returncode, out, err.decode()
 
     def kill(self) -> None:

@@ -28,7 +28,7 @@ serve(Recorded(sys.argv[1]))
 
 
 def judge(kvproof, folder, *arguments, code=0):
-    done = subprocess.run([kvproof, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([kvproof, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=900)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 

@@ -72,7 +72,7 @@ def test_a_process_that_the_engine_leaves_behind_holds_no_pipe(start):
 import subprocess
 class Leaving(Counting):
     def open(self, folder):
-        subprocess.Popen(["sleep", "30"], stderr=subprocess.DEVNULL, close_fds=False)  # as one started from C
+        subprocess.Popen(["sleep", "300"], stderr=subprocess.DEVNULL, close_fds=False)  # as one started from C
         return folder
 serve(Leaving())
 """
@@ -81,7 +81,7 @@ serve(Leaving())
     child.ask(op="close")
     begun = time.monotonic()
     assert child.process.stdout.read() == b""
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 100
 
 
 def test_the_end_of_the_input_means_close(start):
@@ -133,7 +133,7 @@ def test_a_thread_of_the_engine_does_not_keep_the_other_side_waiting(start):
 import threading, time
 class Busy(Counting):
     def open(self, folder):
-        threading.Thread(target=time.sleep, args=(30,)).start()
+        threading.Thread(target=time.sleep, args=(300,)).start()
         raise KeyError("gone")
 serve(Busy())
 """
@@ -141,7 +141,7 @@ serve(Busy())
     begun = time.monotonic()
     child.send(encode({"id": 1, "op": "open", "model": "main", "folder": ""}))
     assert child.process.stdout.read() == b""
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 100
 
 
 def test_an_engine_may_end_the_process(start):

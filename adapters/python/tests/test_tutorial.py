@@ -26,6 +26,8 @@ def console(source):
 def complaints(console, folder, text, kvproof, monkeypatch):
     (folder / "build" / "release").mkdir(parents=True)
     (folder / "build" / "release" / "kvproof").symlink_to(kvproof)
+    for name in ["PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "COLUMNS"]:  # the page shows pytest as it is by itself
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     for file in FILE.finditer(text):
         (folder / file["name"]).write_text(file["text"])
