@@ -17,7 +17,7 @@ class EngineBackend : public Backend {
     capabilities_.threads = capabilities_.poison = true;
   }
 
-  const Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
 
   void open(const std::string& model, const std::filesystem::path& folder) override {
     lanes_.clear();
@@ -43,6 +43,7 @@ class EngineBackend : public Backend {
     for (const LaneCall& each : calls) (void)lane_of(each.lane);  // the map does not change while the threads run
     std::vector<Reply> replies(calls.size());
     std::vector<std::thread> threads;
+    threads.reserve(calls.size());
     for (std::size_t i = 0; i < calls.size(); ++i)
       threads.emplace_back([&, i] { replies[i] = guarded(calls[i].lane, *calls[i].call); });
     for (std::thread& thread : threads) thread.join();

@@ -72,11 +72,12 @@ class ExecBackend : public Backend {
   ~ExecBackend() override {
     try {
       close();
-    } catch (const std::exception&) {  // then the child is killed, which is all that is left to do
+    } catch (const std::exception&) {
+      // Nothing to do: the child is killed next.
     }
   }
 
-  const Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
 
   void open(const std::string& model, const std::filesystem::path& folder) override {
     models_.insert_or_assign(model, std::filesystem::absolute(folder));

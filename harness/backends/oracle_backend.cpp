@@ -18,7 +18,7 @@ class OracleBackend : public Backend {
     capabilities_.threads = capabilities_.poison = true;  // it has no slots: nothing unused can matter
   }
 
-  const Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
 
   void open(const std::string& model, const std::filesystem::path& folder) override { oracles_[model] = Oracle::open(folder); }
 
@@ -47,7 +47,7 @@ class OracleBackend : public Backend {
   }
 
   /// Greedy ids of all rows, a full pass per new token.
-  Rows greedy(const Generate& call, const Outcome& outcome) const {
+  [[nodiscard]] Rows greedy(const Generate& call, const Outcome& outcome) const {
     const Oracle& oracle = *oracles_.at(outcome.model);
     std::vector<RowHistory> rows = outcome.rows;
     Rows ids(rows.size());

@@ -10,7 +10,6 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/judging.hpp"
 #include "harness/cli/program.hpp"
-#include "harness/runner/coverage.hpp"
 #include "harness/trace/golden_file.hpp"
 #include "harness/trace/step_json.hpp"
 
@@ -69,16 +68,8 @@ CaseReport verify(const VerifyRequest& request, const std::string& file) {
   report.replay = fmt::format("{} golden verify {}{}{}{}", program(), quoted(file), backend_arguments(request.values),
                               request.model ? " --model " + quoted(*request.model) : "", tolerance_arguments(request.values));
   if (report.tolerance.derived) add_noise(expected, golden.trace, oracles);
-  std::vector<Outcome> outcomes;
-  for (const Expectation& each : expected) outcomes.push_back(each.outcome);
-  if (auto missing = not_covered(request.engine.capabilities(), golden.trace, outcomes, {})) {
-    report.verdict = CaseVerdict::not_covered;
-    report.reason = *missing;
-    return report;
-  }
   request.engine.open("main", folder);
-  report.judgement = judge(golden.trace, expected, play(request.engine, golden.trace, file, {}), request.engine.capabilities(), report.tolerance, oracles);
-  report.verdict = verdict_of(report.judgement);
+  (void)play_and_judge({golden.trace, expected, oracles}, request.engine, report);
   return report;
 }
 

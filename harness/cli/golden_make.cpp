@@ -8,7 +8,6 @@
 #include "harness/cli/judging.hpp"
 #include "harness/cli/program.hpp"
 #include "harness/report/text.hpp"
-#include "harness/runner/coverage.hpp"
 #include "harness/runner/model_folders.hpp"
 #include "harness/trace/golden_file.hpp"
 
@@ -69,24 +68,6 @@ GoldenFile without_answers(const TraceFile& file, const Weights& weights, const 
   return golden;
 }
 
-/// Plays and judges; a trace that the backend cannot play is not covered.
-Observations play_and_judge(const TraceFile& file, const std::vector<Expectation>& expected, const std::filesystem::path& folder, const Oracles& oracles,
-                            Backend& backend, CaseReport& report) {
-  std::vector<Outcome> outcomes;
-  for (const Expectation& each : expected) outcomes.push_back(each.outcome);
-  const RunOptions options{file.run.poison};
-  if (auto missing = not_covered(backend.capabilities(), file.trace, outcomes, options)) {
-    report.verdict = CaseVerdict::not_covered;
-    report.reason = *missing;
-    return {};
-  }
-  backend.open("main", folder);
-  Observations seen = play(backend, file.trace, report.name, options);
-  report.judgement = judge(file.trace, expected, seen, backend.capabilities(), report.tolerance, oracles);
-  report.verdict = verdict_of(report.judgement);
-  return seen;
-}
-
 std::string only_trace(const OptionValues& values) {
   if (values.count("trace") == 1 && values["trace"].as<std::vector<std::string>>().size() == 1) return values["trace"].as<std::vector<std::string>>().front();
   throw UsageError({"kvproof golden make", "not exactly one trace file is named", "TRACE --out FILE", "Try kvproof golden make --help"});
@@ -128,7 +109,8 @@ ExitCode run_golden_make(const Arguments& arguments) {
   const auto expected = expect_from_oracle(file.trace, oracles, true);
   require_room_for_fp32(expected, report.tolerance, path);
   report.replay = fmt::format("{} replay {}{}{}", program(), quoted(path), backend_arguments(*values), tolerance_arguments(*values));
-  const Observations seen = play_and_judge(file, expected, folder, oracles, *backend, report);
+  backend->open("main", folder);
+  const Observations seen = play_and_judge({file.trace, expected, oracles, {file.run.poison}}, *backend, report);
   if (report.verdict != CaseVerdict::pass) {
     std::cout << "nothing was written: a golden is made of right answers only\n" << case_text(report);
     return code_of(report.verdict);

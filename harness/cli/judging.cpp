@@ -8,6 +8,8 @@
 #include "harness/cli/options.hpp"
 #include "harness/report/jsonl.hpp"
 #include "harness/report/text.hpp"
+#include "harness/runner/coverage.hpp"
+#include "harness/verdict/judge.hpp"
 
 namespace kvproof::harness {
 namespace {
@@ -50,6 +52,19 @@ Tolerance tolerance_of(const RunHeader& run) {
   tolerance.rtol = run.rtol.value_or(tolerance.rtol);
   tolerance.derived = run.derived_tolerance;
   return tolerance;
+}
+
+Observations play_and_judge(const KnownTrace& known, Backend& backend, CaseReport& report) {
+  const Capabilities& capabilities = backend.capabilities();
+  if (auto missing = not_covered(capabilities, known.trace, outcomes_of(known.expected), known.options)) {
+    report.verdict = CaseVerdict::not_covered;
+    report.reason = *missing;
+    return {};
+  }
+  Observations seen = play(backend, known.trace, report.name, known.options);
+  report.judgement = judge(known.trace, known.expected, seen, {capabilities, report.tolerance, known.oracles});
+  report.verdict = verdict_of(report.judgement);
+  return seen;
 }
 
 CaseReport guarded_case(const std::string& name, const std::string& backend, const std::function<CaseReport()>& run) {

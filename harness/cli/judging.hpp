@@ -3,7 +3,9 @@
 #include <string>
 
 #include "harness/cli/exit_code.hpp"
+#include "harness/oracle/expectation.hpp"
 #include "harness/report/case_report.hpp"
+#include "harness/runner/play.hpp"
 #include "harness/trace/trace_file.hpp"
 
 namespace kvproof::harness {
@@ -16,6 +18,18 @@ namespace kvproof::harness {
 
 /// Runs one case; a file that is corrupt or not there, or a backend that is gone, becomes a report instead of ending the run.
 [[nodiscard]] CaseReport guarded_case(const std::string& name, const std::string& backend, const std::function<CaseReport()>& run);
+
+/// A trace whose answers are known before it is played; borrowed.
+struct KnownTrace {
+  const Trace& trace;
+  const std::vector<Expectation>& expected;
+  const Oracles& oracles;
+  RunOptions options = {};
+};
+
+/// Plays a trace on a backend that has its models open, and judges it: `report`, which names the case and the tolerance, gets the
+/// judgement and the verdict. A trace that the backend cannot play is not covered, and nothing is played.
+[[nodiscard]] Observations play_and_judge(const KnownTrace& known, Backend& backend, CaseReport& report);
 
 /// Prints reports as they come and sums them up.
 class Tally {

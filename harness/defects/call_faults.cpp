@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "harness/defects/fault_groups.hpp"
 
@@ -21,6 +22,13 @@ std::size_t past_of(EngineLane& lane, const Forward& call) {
 }
 
 bool regular(const Forward& call) { return !call.input_ids.empty() && !call.input_ids.front().empty(); }
+
+/// from, from + 1, …: `count` numbers.
+std::vector<std::int64_t> counting(std::size_t from, std::size_t count) {
+  std::vector<std::int64_t> row(count);
+  std::iota(row.begin(), row.end(), static_cast<std::int64_t>(from));
+  return row;
+}
 
 Answer of_length(std::size_t length) {
   Answer answer;
@@ -65,10 +73,7 @@ Fault pos_restart(const Fired& fired) {
     ++*fired;
     Forward changed = call;
     changed.position_ids.emplace();
-    for (const auto& row : call.input_ids) {
-      changed.position_ids->emplace_back();
-      for (std::size_t t = 0; t < row.size(); ++t) changed.position_ids->back().push_back(static_cast<std::int64_t>(t));
-    }
+    for (const auto& row : call.input_ids) changed.position_ids->push_back(counting(0, row.size()));
     return lane.call(changed);
   });
 }
@@ -157,9 +162,7 @@ Fault crop_keeps_position(const Fired& fired) {
     Forward changed = *forward;
     if (!forward->position_ids && next != past_of(lane, *forward)) {
       ++*fired;
-      std::vector<std::int64_t> row;
-      for (std::size_t t = 0; t < forward->input_ids.front().size(); ++t) row.push_back(static_cast<std::int64_t>(next + t));
-      changed.position_ids = Rows(forward->input_ids.size(), row);
+      changed.position_ids = Rows(forward->input_ids.size(), counting(next, forward->input_ids.front().size()));
     }
     Reply reply = lane.call(changed);
     if (answer_of(reply) != nullptr && forward->use_cache) next += forward->input_ids.front().size();

@@ -37,6 +37,7 @@ class Bench {
   std::vector<kh::Trace> traces(const kh::Law& law, std::size_t count, kh::Backend& backend) const {
     const auto facts = kh::facts_of(open(law, seed_of(law, 0), backend));
     std::vector<kh::Trace> made;
+    made.reserve(count);
     for (std::size_t index = 0; index < count; ++index) made.push_back(law.generate({facts, backend.capabilities(), seed_of(law, index), index}).trace);
     return made;
   }
@@ -88,7 +89,7 @@ using Numbers = std::pair<std::optional<kh::Tensor>, std::optional<std::int64_t>
 /// What a lane answers to a trace's calls; a copy of them, since one fault writes into its caller's arrays.
 std::vector<Numbers> answers(kh::Trace trace, kh::Backend& backend, std::size_t lane) {
   std::vector<Numbers> all;
-  for (const kh::Step& step : trace) {
+  for (kh::Step& step : trace) {
     const kh::Reply reply = backend.call(step.call, lane);
     const auto* answer = std::get_if<kh::Answer>(&reply);
     all.push_back(answer != nullptr ? Numbers{answer->logits, answer->length} : Numbers{});

@@ -217,6 +217,13 @@ std::vector<Outcome> outcomes_of(const Trace& trace, const std::map<std::string,
   return outcomes;
 }
 
+std::vector<Outcome> outcomes_of(const std::vector<Expectation>& expectations) {
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(expectations.size());
+  for (const Expectation& each : expectations) outcomes.push_back(each.outcome);
+  return outcomes;
+}
+
 std::vector<Expectation> expect_shapes(const Trace& trace, const std::map<std::string, ModelFacts>& models) {
   std::vector<Expectation> expectations;
   for (Outcome& outcome : outcomes_of(trace, models, "trace", false)) {

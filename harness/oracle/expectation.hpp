@@ -33,6 +33,9 @@ struct Expectation {
 [[nodiscard]] std::vector<Outcome> outcomes_of(const Trace& trace, const std::map<std::string, ModelFacts>& models, const std::string& where,
                                                bool absent_error_means_accepted);
 
+/// The outcomes of expectations, without their numbers.
+[[nodiscard]] std::vector<Outcome> outcomes_of(const std::vector<Expectation>& expectations);
+
 /// How the oracle goes about a trace. Both give the same bits: a column never changes after it was fed.
 enum class Recompute {
   once_per_final_history,  ///< each distinct final history of a row once, then slices of it

@@ -16,8 +16,7 @@ const Tensor* pointer(const std::optional<Tensor>& tensor) { return tensor ? &*t
 /// Judges one step after the other and collects.
 class Judge {
  public:
-  Judge(const Capabilities& capabilities, const Tolerance& tolerance, const Oracles& oracles)
-      : capabilities_(capabilities), tolerance_(tolerance), oracles_(oracles) {}
+  explicit Judge(const Standards& standards) : standards_(standards) {}
 
   void step(std::size_t index, const Call& call, const Expectation& expected, const Observation& seen) {
     step_ = index;
@@ -51,7 +50,7 @@ class Judge {
       return add(FindingKind::refuses_valid, fmt::format("refused as {} ({}), expected an answer", code_name(refusal.code), refusal.message),
                  std::nullopt, refusal.code);
     const Code want = expected.outcome.refusal->code;
-    if (capabilities_.codes && refusal.code != want)
+    if (standards_.capabilities.codes && refusal.code != want)
       add(FindingKind::wrong_code, fmt::format("refused as {} ({}), expected {} ({})", code_name(refusal.code), refusal.message, code_name(want),
                                                expected.outcome.refusal->message),
           std::nullopt, want);
@@ -62,10 +61,10 @@ class Judge {
     if (const auto* generate = std::get_if<Generate>(&call)) return judge_generate(*generate, expected, answer);
     static const ExpectedNumbers kNothing;
     const ExpectedNumbers& want = expected.numbers ? *expected.numbers : kNothing;
-    judge_numbers({step_, Part::logits, pointer(want.logits), pointer(answer.logits), pointer(want.logits_noise), want.compared}, tolerance_, result_);
+    judge_numbers({step_, Part::logits, pointer(want.logits), pointer(answer.logits), pointer(want.logits_noise), want.compared}, standards_.tolerance, result_);
     if (want.logits && !want.compared.empty()) note_rows(expected.outcome, want.compared);
-    judge_numbers({step_, Part::keys, pointer(want.keys), pointer(answer.keys), pointer(want.keys_noise), want.compared}, tolerance_, result_);
-    judge_numbers({step_, Part::values, pointer(want.values), pointer(answer.values), pointer(want.values_noise), want.compared}, tolerance_, result_);
+    judge_numbers({step_, Part::keys, pointer(want.keys), pointer(answer.keys), pointer(want.keys_noise), want.compared}, standards_.tolerance, result_);
+    judge_numbers({step_, Part::values, pointer(want.values), pointer(answer.values), pointer(want.values_noise), want.compared}, standards_.tolerance, result_);
   }
 
   void judge_length(std::int64_t want, const Answer& answer) {
@@ -75,7 +74,7 @@ class Judge {
 
   void judge_generate(const Generate& call, const Expectation& expected, const Answer& answer) {
     if (!answer.ids) return add(FindingKind::wrong_shape, "no ids in the answer");
-    const JudgedIds judged = judge_ids({call, expected.outcome, expected.recorded_ids}, *answer.ids, *oracles_.at(expected.outcome.model), tolerance_);
+    const JudgedIds judged = judge_ids({call, expected.outcome, expected.recorded_ids}, *answer.ids, *standards_.oracles.at(expected.outcome.model), standards_.tolerance);
     if (judged.finding) add(judged.finding->kind, judged.finding->message, judged.finding->place);
     for (const std::uint64_t hash : judged.row_hashes) result_.row_hashes.push_back(hash ^ fnv1a(expected.outcome.model));
     result_.numbers.rows += answer.ids->size();
@@ -89,9 +88,7 @@ class Judge {
     }
   }
 
-  const Capabilities& capabilities_;
-  const Tolerance& tolerance_;
-  const Oracles& oracles_;
+  const Standards& standards_;
   std::size_t step_ = 0;
   Judgement result_;
 };
@@ -113,9 +110,8 @@ void forget_after_parting(const Trace& trace, const std::vector<Expectation>& ex
   }
 }
 
-Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed, const Capabilities& capabilities,
-                const Tolerance& tolerance, const Oracles& oracles) {
-  Judge judge(capabilities, tolerance, oracles);
+Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed, const Standards& standards) {
+  Judge judge(standards);
   for (std::size_t i = 0; i < trace.size() && !judge.at_its_end(); ++i)
     if (observed[i].reply) judge.step(i, trace[i].call, expected[i], observed[i]);
   return std::move(judge).result();

@@ -11,10 +11,14 @@ namespace kvproof::harness {
 /// or that the engine cannot express: from there on the engine's history and the trace's are two, and a difference says nothing.
 void forget_after_parting(const Trace& trace, const std::vector<Expectation>& expected, Observations& observed);
 
+/// What a judgement goes by besides the expectations; borrowed.
+struct Standards {
+  const Capabilities& capabilities;  ///< what the backend claims of itself
+  const Tolerance& tolerance;
+  const Oracles& oracles;            ///< justify greedy ids by teacher forcing
+};
+
 /// Judges every observation against its expectation, up to the first that the backend does not support.
-///
-/// `oracles` justify greedy ids by teacher forcing.
-[[nodiscard]] Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed,
-                              const Capabilities& capabilities, const Tolerance& tolerance, const Oracles& oracles);
+[[nodiscard]] Judgement judge(const Trace& trace, const std::vector<Expectation>& expected, const Observations& observed, const Standards& standards);
 
 }  // namespace kvproof::harness

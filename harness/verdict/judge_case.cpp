@@ -24,23 +24,16 @@ struct Played {
   Judgement judgement;
 };
 
-std::vector<Outcome> outcomes_in(const std::vector<Expectation>& expected) {
-  std::vector<Outcome> outcomes;
-  outcomes.reserve(expected.size());
-  for (const Expectation& expectation : expected) outcomes.push_back(expectation.outcome);
-  return outcomes;
-}
-
 Played play_and_judge(const Case& each, const Court& court) {
   const Capabilities& capabilities = court.backend.capabilities();
   Played played;
   played.expected = expect_shapes(each.trace, facts_of(court.oracles));
-  played.judgement.not_covered = not_covered(capabilities, each.trace, outcomes_in(played.expected), each.options);
+  played.judgement.not_covered = not_covered(capabilities, each.trace, outcomes_of(played.expected), each.options);
   if (played.judgement.not_covered) return played;
   if (each.law.oracle) played.expected = expect_from_oracle(each.trace, court.oracles, court.tolerance.derived);
   played.observed = play(court.backend, each.trace, each.name, each.options);
   forget_after_parting(each.trace, played.expected, played.observed);
-  played.judgement = judge(each.trace, played.expected, played.observed, capabilities, court.tolerance, court.oracles);
+  played.judgement = judge(each.trace, played.expected, played.observed, {capabilities, court.tolerance, court.oracles});
   LawJudgement law = each.law;
   law.repeat = law.repeat && capabilities.deterministic;
   judge_consistency(each.trace, played.expected, played.observed, law, court.tolerance, played.judgement);

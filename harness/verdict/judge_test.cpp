@@ -71,7 +71,7 @@ kh::Judgement judged(const Bend& bend, const kh::Capabilities& capabilities = {}
   }
   std::get<kh::Answer>(*seen[kGenerate].reply).ids = ids;
   bend(seen);
-  return kh::judge(played, expected, seen, capabilities, {}, oracles());
+  return kh::judge(played, expected, seen, {capabilities, {}, oracles()});
 }
 
 kh::Answer& answer(kh::Observations& seen, std::size_t step) { return std::get<kh::Answer>(*seen[step].reply); }
