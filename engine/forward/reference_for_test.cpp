@@ -41,22 +41,27 @@ double gelu(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
 }
 
+/// Where a head's numbers lie in a row, and what its scores are multiplied with.
+struct Head {
+  std::size_t start = 0, end = 0;
+  double scale = 1;
+};
+
 /// One head of one query over the qkv rows of the columns it sees.
-void attend_one(const std::vector<Row>& qkv, const std::uint8_t* sees, std::size_t query, std::size_t start, std::size_t head_dim,
-                double scale, Row& out) {
+void attend_one(const std::vector<Row>& qkv, const std::uint8_t* sees, std::size_t query, const Head& head, Row& out) {
   const std::size_t width = out.size();
   std::vector<double> weight(qkv.size(), 0.0);
   double sum = 0;
   for (std::size_t c = 0; c < qkv.size(); ++c) {
     if (sees[c] == 0) continue;
     double score = 0;
-    for (std::size_t i = start; i < start + head_dim; ++i) score += qkv[query][i] * qkv[c][width + i];
-    sum += weight[c] = std::exp(score * scale);
+    for (std::size_t i = head.start; i < head.end; ++i) score += qkv[query][i] * qkv[c][width + i];
+    sum += weight[c] = std::exp(score * head.scale);
   }
   if (sum == 0) return;
   for (std::size_t c = 0; c < qkv.size(); ++c)
     if (sees[c] != 0)
-      for (std::size_t i = start; i < start + head_dim; ++i) out[i] += weight[c] / sum * qkv[c][2 * width + i];
+      for (std::size_t i = head.start; i < head.end; ++i) out[i] += weight[c] / sum * qkv[c][2 * width + i];
 }
 
 void add_to(Row& x, const Row& y) {
@@ -71,8 +76,8 @@ void run_block(const Model& model, std::size_t layer, const std::uint8_t* visibl
   for (const Row& x : hidden) qkv.push_back(product(normed(x, block.ln_1, config.layer_norm_epsilon), block.attn_qkv));
   for (std::size_t q = 0; q < columns; ++q) {
     Row attended(config.n_embd, 0.0);
-    for (std::size_t head = 0; head < config.n_head; ++head)
-      attend_one(qkv, visible + q * columns, q, head * config.head_dim(), config.head_dim(), config.attention_scale(layer), attended);
+    for (std::size_t start = 0; start < config.n_embd; start += config.head_dim())
+      attend_one(qkv, visible + q * columns, q, {start, start + config.head_dim(), config.attention_scale(layer)}, attended);
     add_to(hidden[q], product(attended, block.attn_proj));
     Row inner = product(normed(hidden[q], block.ln_2, config.layer_norm_epsilon), block.mlp_fc);
     for (double& value : inner) value = gelu(value);

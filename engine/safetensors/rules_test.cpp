@@ -15,18 +15,18 @@ using kvproof::SafetensorsFile;
 using kvproof::test::file_of;
 using kvproof::test::raw_file;
 
-std::string refusal(std::vector<std::byte> file) {
-  return kvproof::test::message_of<kvproof::DataError>([&] { (void)SafetensorsFile::from_bytes(std::move(file), "f"); });
+std::string refusal(const std::vector<std::byte>& file) {
+  return kvproof::test::message_of<kvproof::DataError>([&] { (void)SafetensorsFile::from_bytes(file, "f"); });
 }
 
-void refuses(std::vector<std::byte> file, std::size_t byte, std::string_view found_and_expected, std::string_view rule) {
+void refuses(const std::vector<std::byte>& file, std::size_t byte, std::string_view found_and_expected, std::string_view rule) {
   const std::string expected = fmt::format("f @ byte {}: {}. Rule {} of docs/safetensors.md", byte, found_and_expected, rule);
-  BOOST_TEST(refusal(std::move(file)) == expected);
+  BOOST_TEST(refusal(file) == expected);
 }
 
 // The rule that refuses `file`, "" if none does.
-std::string rule_of(std::vector<std::byte> file) {
-  const std::string message = refusal(std::move(file));
+std::string rule_of(const std::vector<std::byte>& file) {
+  const std::string message = refusal(file);
   const auto at = message.find("Rule ST");
   return at == std::string::npos ? "" : message.substr(at + 5, 4);
 }

@@ -17,7 +17,10 @@ std::atomic<std::size_t> fail_at{0};  // the n-th allocation from now throws; 0 
 
 void* allocate(std::size_t size, std::size_t alignment) {
   ++allocations;
-  if (fail_at > 0 && --fail_at == 0) throw std::bad_alloc();
+  if (fail_at > 0) {
+    const std::size_t left = --fail_at;
+    if (left == 0) throw std::bad_alloc();
+  }
   void* memory = nullptr;
   if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), std::max<std::size_t>(size, 1)) != 0) throw std::bad_alloc();
   return memory;

@@ -15,8 +15,8 @@ struct Call {
   const Rows& input_ids;
   const Rows* mask;       // null = all ones
   const Rows* positions;  // null = P, P+1, …
-  std::size_t batch() const noexcept { return input_ids.size(); }
-  std::size_t new_columns() const noexcept { return input_ids.front().size(); }
+  [[nodiscard]] std::size_t batch() const noexcept { return input_ids.size(); }
+  [[nodiscard]] std::size_t new_columns() const noexcept { return input_ids.front().size(); }
 };
 
 [[noreturn]] void refuse(RefusalCode code, std::string where, std::string found, std::string expected, std::string next = {}) {

@@ -32,7 +32,7 @@ class Generation {
     if (input_.on_token) input_.on_token(ids);
   }
 
-  bool done() const {
+  [[nodiscard]] bool done() const {
     return generated_.front().size() == static_cast<std::size_t>(input_.max_new_tokens) ||
            std::ranges::all_of(ended_, [](bool ended) { return ended; });
   }

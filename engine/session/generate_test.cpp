@@ -9,7 +9,7 @@ namespace {
 
 GenerateInput prompt(Rows input_ids, std::int64_t max_new_tokens, std::optional<CacheOptions> cache = std::nullopt) {
   GenerateInput input;
-  input.cache = std::move(cache);
+  input.cache = cache;
   input.input_ids = std::move(input_ids);
   input.max_new_tokens = max_new_tokens;
   return input;

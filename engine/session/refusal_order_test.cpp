@@ -45,7 +45,7 @@ struct Fixture {
   Fixture() { small.forward(&cache, call({{0, 1, 2}, {3, 4, 5}}, {{0, 1, 1}, {1, 1, 1}})); }
 
   // Two new columns: past the capacity, and past the default positions unless a breaker gives positions.
-  ForwardInput too_long() const { return call({{6, 7}, {8, 0}}, {{0, 1, 1, 1, 1}, {1, 1, 1, 1, 1}}); }
+  [[nodiscard]] ForwardInput too_long() const { return call({{6, 7}, {8, 0}}, {{0, 1, 1, 1, 1}, {1, 1, 1, 1, 1}}); }
   std::string code_of(const ForwardInput& input) {
     return refusal([&] { small.forward(&cache, input); });
   }

@@ -19,7 +19,7 @@ struct Used {
   }
   // The code of a forward; "changed" if the refusal left a trace.
   std::string forward(const ForwardInput& input) {
-    const ForwardInput before = input;
+    const ForwardInput before = input;  // NOLINT(performance-unnecessary-copy-initialization): whether it was changed is asked
     Logits logits{1, 1, 2, {0.5F, 0.25F}};
     const std::string code = refusal([&] { session().forward_into(&cache, input, logits); });
     const bool same_input = before.input_ids == input.input_ids && before.attention_mask == input.attention_mask &&
@@ -27,7 +27,7 @@ struct Used {
     const bool same_logits = logits.columns == 1 && logits.values == std::vector<float>{0.5F, 0.25F};
     return same_input && same_logits && unchanged() ? code : "changed";
   }
-  bool unchanged() const { return cache.save() == saved; }
+  [[nodiscard]] bool unchanged() const { return cache.save() == saved; }
 
   Cache cache;
   std::vector<std::byte> saved;

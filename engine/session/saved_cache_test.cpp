@@ -48,7 +48,7 @@ class Forgery {
     document = nlohmann::json::parse(file_.metadata().at("kvproof"));
     for (const TensorView& tensor : file_.tensors()) tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
   }
-  std::string load() const { return loading(encode_safetensors({{"kvproof", document.dump()}}, tensors)); }
+  [[nodiscard]] std::string load() const { return loading(encode_safetensors({{"kvproof", document.dump()}}, tensors)); }
   TensorToWrite& tensor(std::string_view name) {
     return *std::ranges::find(tensors, name, [](const TensorToWrite& t) { return std::string_view(t.name); });
   }

@@ -48,9 +48,8 @@ struct LaneStep {
   Call call;
 };
 
-const Reply& require_whole(const Reply& reply) {
+void require_whole(const Reply& reply) {
   if (const auto* broken = std::get_if<Breakdown>(&reply)) throw std::runtime_error(broken->message);
-  return reply;
 }
 
 /// What the engine throws is no refusal, and no fault of the request: its state is unknown from here on.
@@ -104,7 +103,11 @@ class Server {
       if (request.op == "close") return closed_ = true, encode_ok(request.id, Json::object());
       if (!backend_.capabilities().ops.contains(request.op)) return encode_reply(request.id, Unsupported{fmt::format("unknown op \"{}\"", request.op)});
       const LaneStep step = read_step(request.document, request.where);
-      return encode_reply(request.id, guarded(request.op, [&] { return require_whole(backend_.call(step.call, step.lane)); }));
+      return encode_reply(request.id, guarded(request.op, [&] {
+                            Reply reply = backend_.call(step.call, step.lane);
+                            require_whole(reply);
+                            return reply;
+                          }));
     } catch (const DataError& misread) {
       return encode_reply(request.id, Refusal{Code::bad_argument, misread.what()});
     }

@@ -70,7 +70,7 @@ class Served {
 class Throwing : public kh::Backend {
  public:
   Throwing() { capabilities_.ops = {"length", "drop"}; }
-  const kh::Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] const kh::Capabilities& capabilities() const override { return capabilities_; }
   void open(const std::string&, const std::filesystem::path&) override { throw kvproof::DataError({"model", "is not there", "", ""}); }
   void begin(const std::string&, const kh::RunOptions&) override {}
   kh::Reply call(const kh::Call& call, std::size_t) override {

@@ -124,7 +124,7 @@ class Worker {
   }
 
   /// Columns fed times the weights they meet.
-  double work_of(const Trace& trace) const {
+  [[nodiscard]] double work_of(const Trace& trace) const {
     double columns = 0;
     for (const Step& step : trace)
       if (const auto* forward = std::get_if<Forward>(&step.call))

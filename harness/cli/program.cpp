@@ -12,7 +12,7 @@ std::string& stored() {
 
 }  // namespace
 
-void set_program(std::string typed) {
+void set_program(const std::string& typed) {
   if (!typed.empty()) stored() = quoted(typed);
 }
 

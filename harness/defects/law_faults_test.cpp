@@ -86,10 +86,10 @@ std::optional<std::size_t> caught_by(const kh::Law& law, const kh::KnownFault& f
 /// The logits and the length that a call was answered with; empty where there are none.
 using Numbers = std::pair<std::optional<kh::Tensor>, std::optional<std::int64_t>>;
 
-/// What a lane answers to a trace's calls; a copy of them, since one fault writes into its caller's arrays.
-std::vector<Numbers> answers(kh::Trace trace, kh::Backend& backend, std::size_t lane) {
+/// What a lane answers to copies of a trace's calls: one fault writes into its caller's arrays.
+std::vector<Numbers> answers(const kh::Trace& trace, kh::Backend& backend, std::size_t lane) {
   std::vector<Numbers> all;
-  for (kh::Step& step : trace) {
+  for (kh::Step step : trace) {  // NOLINT(performance-for-range-copy)
     const kh::Reply reply = backend.call(step.call, lane);
     const auto* answer = std::get_if<kh::Answer>(&reply);
     all.push_back(answer != nullptr ? Numbers{answer->logits, answer->length} : Numbers{});

@@ -47,7 +47,7 @@ Rows TraceBuilder::tokens(std::size_t rows, std::size_t columns, const std::stri
   return batch;
 }
 
-Outcome TraceBuilder::add(Call call, std::size_t lane) {
+Outcome TraceBuilder::add(const Call& call, std::size_t lane) {
   Outcome outcome = world_.apply(call);
   if (const auto name = cache_of(call); name && lane != 0) elsewhere_.insert(std::string(*name));
   trace_.push_back({call, std::nullopt, std::nullopt, lane});

@@ -47,7 +47,7 @@ class TraceBuilder {
   Rows tokens(std::size_t rows, std::size_t columns, const std::string& model = "main");
 
   /// Adds a step and plays it on the history. Returns its outcome.
-  Outcome add(Call call, std::size_t lane = 0);
+  Outcome add(const Call& call, std::size_t lane = 0);
   /// New caches are named c0, c1, …; a static one gets `capacity`, a sliding one also `window`.
   std::string make(const std::string& kind, std::size_t capacity, std::size_t window = 4, const std::string& model = "main");
   /// Feeds new columns behind what the cache holds; the mask says again what is hidden.

@@ -114,7 +114,6 @@ class TraceWords {
     made.input_ids = rows_in_words(word());
     made.max_new_tokens = number();
     for (std::string text; words_ >> text;) {
-      std::string kind_word;
       if (text.starts_with("m=")) made.attention_mask = rows_in_words(text.substr(2));
       else if (text.starts_with("eos=")) made.eos_token_id = letter(text[4]);
       else if (text.starts_with("@")) made.model = text.substr(1);
