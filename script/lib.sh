@@ -24,7 +24,7 @@ clear_line() { if terminal; then printf '\r\033[K' >&2; fi; }
 # follow_log TEXT FILE: repeats the last line of FILE behind TEXT and the seconds gone by, until it is killed.
 follow_log() {
   local from=$SECONDS
-  while sleep 0.5; do
+  while kill -0 $$ 2>/dev/null && sleep 0.5; do  # no longer than the script itself
     printf '\r\033[Kkvproof: %s, %ds  %s' "$1" $((SECONDS - from)) "$(tail -n 1 "$2" 2>/dev/null | tr -d '\r' | cut -c 1-60)" >&2
   done
 }
@@ -52,12 +52,16 @@ run_or_die() {
   die $exit_no_verdict "$1 failed; all of its output is in ${2#"$root"/}"
 }
 
-# in_turn LOCK COMMAND...: one command at a time with that lock; another script that wants it waits.
+# in_turn LOCK COMMAND...: one command at a time with that lock; another script that wants it says so and waits. What COMMAND starts
+# does not hold the lock: it ends with this script.
 in_turn() {
   local lock=$1
   shift
   mkdir -p "$(dirname "$lock")"
-  { flock 9; "$@" 9>&-; } 9>"$lock"
+  {
+    flock -n 9 || { say "waiting for another script: ${lock#"$root"/}" && flock 9; } || die $exit_no_verdict "cannot lock $lock"
+    "$@" 9>&-
+  } 9>"$lock"
 }
 
 configure() { in_turn "$build_dir/$1.lock" run_or_die "configuring $1" "$build_dir/$1.configure.log" cmake --preset "$1" -S "$root"; }

@@ -28,8 +28,9 @@ made() {
 
 (PIP_CODE=1 python_venv "$build_dir/venv" "$build_dir/requirements.txt") 2>/dev/null && { say "a failed installation passed"; exit 1; }
 made "a failed installation" 1
-for _ in 1 2 3; do python_venv "$build_dir/venv" "$build_dir/requirements.txt" & done
-wait
+running=()
+for _ in 1 2 3; do python_venv "$build_dir/venv" "$build_dir/requirements.txt" 2>/dev/null & running+=($!); done
+for each in "${running[@]}"; do wait "$each"; done
 made "three at once after that" 1
 python_venv "$build_dir/venv" "$build_dir/requirements.txt"
 made "a second time" 0

@@ -68,8 +68,7 @@ CaseReport verify(const VerifyRequest& request, const std::string& file) {
   report.replay = fmt::format("{} golden verify {}{}{}{}", program(), quoted(file), backend_arguments(request.values),
                               request.model ? " --model " + quoted(*request.model) : "", tolerance_arguments(request.values));
   if (report.tolerance.derived) add_noise(expected, golden.trace, oracles);
-  request.engine.open("main", folder);
-  (void)play_and_judge({golden.trace, expected, oracles}, request.engine, report);
+  (void)play_known({golden.trace, folder, expected, oracles}, request.engine, report);
   return report;
 }
 

@@ -109,8 +109,7 @@ ExitCode run_golden_make(const Arguments& arguments) {
   const auto expected = expect_from_oracle(file.trace, oracles, true);
   require_room_for_fp32(expected, report.tolerance, path);
   report.replay = fmt::format("{} replay {}{}{}", program(), quoted(path), backend_arguments(*values), tolerance_arguments(*values));
-  backend->open("main", folder);
-  const Observations seen = play_and_judge({file.trace, expected, oracles, {file.run.poison}}, *backend, report);
+  const Observations seen = play_known({file.trace, folder, expected, oracles, {file.run.poison}}, *backend, report);
   if (report.verdict != CaseVerdict::pass) {
     std::cout << "nothing was written: a golden is made of right answers only\n" << case_text(report);
     return code_of(report.verdict);

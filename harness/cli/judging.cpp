@@ -54,13 +54,14 @@ Tolerance tolerance_of(const RunHeader& run) {
   return tolerance;
 }
 
-Observations play_and_judge(const KnownTrace& known, Backend& backend, CaseReport& report) {
+Observations play_known(const KnownTrace& known, Backend& backend, CaseReport& report) {
   const Capabilities& capabilities = backend.capabilities();
   if (auto missing = not_covered(capabilities, known.trace, outcomes_of(known.expected), known.options)) {
     report.verdict = CaseVerdict::not_covered;
     report.reason = *missing;
     return {};
   }
+  backend.open("main", known.folder);
   Observations seen = play(backend, known.trace, report.name, known.options);
   report.judgement = judge(known.trace, known.expected, seen, {capabilities, report.tolerance, known.oracles});
   report.verdict = verdict_of(report.judgement);

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -19,17 +20,18 @@ namespace kvproof::harness {
 /// Runs one case; a file that is corrupt or not there, or a backend that is gone, becomes a report instead of ending the run.
 [[nodiscard]] CaseReport guarded_case(const std::string& name, const std::string& backend, const std::function<CaseReport()>& run);
 
-/// A trace whose answers are known before it is played; borrowed.
+/// A trace of one model whose answers are known before it is played; borrowed.
 struct KnownTrace {
   const Trace& trace;
+  const std::filesystem::path& folder;  ///< of the model `main`
   const std::vector<Expectation>& expected;
   const Oracles& oracles;
   RunOptions options = {};
 };
 
-/// Plays a trace on a backend that has its models open, and judges it: `report`, which names the case and the tolerance, gets the
-/// judgement and the verdict. A trace that the backend cannot play is not covered, and nothing is played.
-[[nodiscard]] Observations play_and_judge(const KnownTrace& known, Backend& backend, CaseReport& report);
+/// Plays a trace and judges it: `report`, which names the case and the tolerance, gets the judgement and the verdict. A trace that the
+/// backend cannot play is not covered: it is not played, nor its model opened.
+[[nodiscard]] Observations play_known(const KnownTrace& known, Backend& backend, CaseReport& report);
 
 /// Prints reports as they come and sums them up.
 class Tally {

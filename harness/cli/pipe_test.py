@@ -96,13 +96,15 @@ def ends_with_us(sent):
     expect(child != 0 and wait_until(lambda: not runs(child)), f"{sent.name}: the child still runs")
 
 
-def next_file_after_a_crash(folder):
-    """The first file's models lay in a folder that is gone when the child that crashed over it is replaced."""
+def next_file_passes(folder, misdeed, code):
+    """The first file's models lie in a folder that is gone when the child that ended over it is replaced."""
     first, second = write_trace(folder, "two_models", ["main", "other"]), write_trace(folder, "one_model")
-    crashes_once = f"if [ -e '{folder}/crashed' ]; then exec '{KVPROOF}' serve; fi; touch '{folder}/crashed'; exec '{CHILD}' crash forward"
-    code, out, err = run("replay", first, second, "--backend", f"exec:sh -c \"{crashes_once}\"")
-    expect(code == 1, f"the file after a crash: exit {code}, expected 1: {out}{err}")
-    expect(f"ok   {second}" in out, f"the file after a crash does not pass: {out}")
+    ended = pathlib.Path(folder) / "ended"
+    ends_once = f"if [ -e '{ended}' ]; then exec '{KVPROOF}' serve; fi; touch '{ended}'; exec '{CHILD}' {misdeed}"
+    got, out, err = run("replay", first, second, "--backend", f"exec:sh -c \"{ends_once}\"")
+    ended.unlink()
+    expect(got == code, f"the file after {misdeed}: exit {got}, expected {code}: {out}{err}")
+    expect(f"ok   {second}" in out, f"the file after {misdeed} does not pass: {out}")
 
 
 def write_trace(folder, name="x", models=("main",)):
@@ -124,7 +126,8 @@ def main():
         verdict(trace, "noise forward", "protocol_error: ", "does something print to standard output?")
         verdict(trace, "nan", "non_finite", "logit 1 is nan")
         verdict(trace, "wrong_id forward", "protocol_error: ", "it has id 7")
-        next_file_after_a_crash(folder)
+        next_file_passes(folder, "crash forward", 1)
+        next_file_passes(folder, "exit3 open:2", 2)
         lost_on_the_way(trace, "exit3 open", "exited with code 3", "cannot go on")
     ends_with_us(signal.SIGINT)
     ends_with_us(signal.SIGTERM)

@@ -26,6 +26,10 @@ struct TraceOnTrial {
   Oracles oracles;
   Tolerance tolerance;  ///< command line over file over default
   Trial trial;
+
+ private:
+  struct Read {};
+  TraceOnTrial(Read, std::string file_path, Backend& backend, const OptionValues& values);  ///< opens nothing yet
 };
 
 }  // namespace kvproof::harness

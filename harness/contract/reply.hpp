@@ -23,23 +23,27 @@ struct Answer {
   std::optional<Tensor> keys, values;   ///< [B, H, S, D]
   std::optional<std::int64_t> length;
   std::optional<Rows> ids;              ///< [B][n]
+  bool operator==(const Answer&) const = default;
 };
 
 /// A call that was refused.
 struct Refusal {
   Code code = Code::other;
   std::string message;
+  bool operator==(const Refusal&) const = default;
 };
 
 /// A call the backend cannot express: not covered, never a refusal.
 struct Unsupported {
   std::string reason;
+  bool operator==(const Unsupported&) const = default;
 };
 
 /// A backend that broke down over a call: crashed, timed_out, protocol_error or backend_threw.
 struct Breakdown {
   std::string kind;
   std::string message;
+  bool operator==(const Breakdown&) const = default;
 };
 
 using Reply = std::variant<Answer, Refusal, Unsupported, Breakdown>;

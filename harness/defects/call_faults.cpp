@@ -266,8 +266,8 @@ Fault lazy_snapshot(const Fired& fired) {
   });
 }
 
-/// The lanes' scratch is one: every lane but the first computes with a first token that is not its own. Which one a real race would
-/// leave there is left to chance; here it is not, so that a failing trace fails again.
+/// Every lane but the first computes with a first token that is not its own, as if the lanes had one scratch. What a real race would
+/// leave there is chance; here it is not, so that a failing trace fails again.
 Fault lane_scratch(const Fired& fired) {
   Fault fault;
   fault.lane = [fired](std::size_t number) -> LaneFault {
@@ -391,7 +391,7 @@ std::vector<KnownFault> call_faults() {
       {"writes-caller-mask", "the caller's mask is changed", {"isolation.caller"}, writes_caller_mask},
       {"reset-keeps-pads", "reset clears the length and keeps the pads", {"isolation.reset"}, reset_keeps_pads},
       {"lazy-snapshot", "what was saved is the live cache itself", {"isolation.saved"}, lazy_snapshot},
-      {"lane-scratch", "lanes share a scratch: all but the first compute with another's token", {"isolation.threads"}, lane_scratch},
+      {"lane-scratch", "all lanes but the first compute with a first token that is not theirs", {"isolation.threads"}, lane_scratch},
       {"model-mismatch-accepted", "a cache of another model is accepted", {"isolation.models"}, model_mismatch_accepted},
       {"crop-zero-noop", "crop to 0 keeps everything", {"cache.crop"}, crop_zero_noop},
       {"reorder-skipped", "gather does nothing", {"cache.gather"}, reorder_skipped},

@@ -30,7 +30,7 @@ bool same_shape(const KvCache& a, const KvCache& b) {
 }
 
 /// Copies columns [from, to) of `source` over the same columns of `target`, where both hold them. True if there were any.
-bool overwrite(const KvCache& source, const KvCache& target, std::size_t from, std::size_t to) {
+bool overwrite(const KvCache& source, KvCache& target, std::size_t from, std::size_t to) {
   const std::size_t first = std::max({from, source.gone(), target.gone()}), last = std::min({to, source.length(), target.length()});
   if (!same_shape(source, target) || first >= last) return false;
   const auto copy = [&](const StoredHead& read, const StoredHead& write) {
@@ -59,7 +59,7 @@ Fault writes_through(const Fired& fired, bool all_caches) {
   });
 }
 
-void wipe(const KvCache& cache) {
+void wipe(KvCache& cache) {
   const auto zero = [&](const StoredHead& head) {
     for (std::size_t column = cache.gone(); column < cache.length(); ++column) std::ranges::fill(head.key(cache.slot(column)), 0.0F);
   };
@@ -73,7 +73,7 @@ float half(float value) {
   return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(mantissa, 11)), exponent - 11));
 }
 
-void halve(const KvCache& cache, std::size_t from) {
+void halve(KvCache& cache, std::size_t from) {
   const auto round = [&](const StoredHead& head) {
     for (std::size_t column = std::max(from, cache.gone()); column < cache.length(); ++column)
       for (const std::span<float> stored : {head.key(cache.slot(column)), head.value(cache.slot(column))}) std::ranges::transform(stored, stored.begin(), half);

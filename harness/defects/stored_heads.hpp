@@ -15,7 +15,7 @@ struct StoredHead {
   [[nodiscard]] std::span<float> value(std::size_t slot) const { return {values + slot * head_dim, head_dim}; }
 };
 
-/// Visits every layer, row and head that all of `caches` hold; they are of one shape and batch. Borrowed until the caches change.
+/// Visits every layer, row and head of a cache, or of several of one shape and batch side by side. Borrowed until they change.
 template <typename Visit, typename... Caches>
 void each_stored_head(const Visit& visit, const KvCache& first, const Caches&... others) {
   const KvShape& shape = first.shape();

@@ -30,7 +30,7 @@ class TraceBuilder {
  public:
   explicit TraceBuilder(const LawContext& context);
 
-  Random random;  ///< the case's own stream; one draw per expression, or compilers make different traces of a seed
+  Random random;  ///< the case's own stream; never two draws among the arguments of one call: their order is the compiler's own
 
   [[nodiscard]] std::size_t index() const noexcept { return context_.index; }
   [[nodiscard]] const ModelFacts& model(const std::string& name = "main") const { return world_.model(name); }
