@@ -14,6 +14,7 @@ struct KvShape {
   std::size_t n_layer = 0;
   std::size_t n_head = 0;
   std::size_t head_dim = 0;
+  bool operator==(const KvShape&) const = default;
 };
 
 /// K and V of a chunk where the products left them: row b, column t, head h starts at `keys + b*row_stride + t*column_stride + h*head_dim`.

@@ -1,16 +1,13 @@
 #include "engine/forward/reference_for_test.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "engine/base/seed.hpp"
 #include "engine/forward/forward.hpp"
+#include "engine/safetensors/test_files.hpp"
 #include "engine/weights/portable_model.hpp"
 
 namespace kvproof::test {
@@ -101,11 +98,9 @@ std::shared_ptr<const Model> made_model(const nlohmann::json& changes, std::uint
   nlohmann::json config{{"model_type", "gpt2"}, {"vocab_size", 37},  {"n_positions", 160}, {"n_embd", 48},
                         {"n_layer", 2},         {"n_head", 3},       {"initializer_range", 0.15}};
   config.update(changes);
-  const auto folder = std::filesystem::temp_directory_path() / ("kvproof_forward_test_" + std::to_string(seed) + "_" + std::to_string(getpid()));
-  write_portable_model(config, seed, folder);
-  auto model = Model::open(folder);
-  std::filesystem::remove_all(folder);
-  return model;
+  const test::ScratchFolder folder("forward");
+  write_portable_model(config, seed, folder.path());
+  return Model::open(folder.path());
 }
 
 const Model& small_model() {

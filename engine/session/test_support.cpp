@@ -1,7 +1,5 @@
 #include "engine/session/test_support.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,6 +7,7 @@
 
 #include "engine/base/seed.hpp"
 #include "engine/safetensors/reader.hpp"
+#include "engine/safetensors/test_files.hpp"
 #include "engine/safetensors/writer.hpp"
 #include "engine/weights/portable_model.hpp"
 
@@ -22,13 +21,10 @@ std::shared_ptr<const Model> open_portable(std::uint64_t seed, const ModelSizes&
   const nlohmann::json config{{"model_type", "gpt2"},         {"n_layer", sizes.n_layer},         {"n_head", sizes.n_head},
                               {"n_embd", sizes.n_embd},       {"n_positions", sizes.n_positions}, {"vocab_size", sizes.vocab_size},
                               {"initializer_range", 0.12}};
-  std::string folder = (std::filesystem::temp_directory_path() / "kvproof-session-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) throw Error({folder, "cannot make a folder", {}, {}});
-  write_portable_model(config, seed, folder);
-  change(std::filesystem::path(folder) / "model.safetensors");
-  auto model = Model::open(folder);
-  std::filesystem::remove_all(folder);
-  return model;
+  const test::ScratchFolder folder("session");
+  write_portable_model(config, seed, folder.path());
+  change(folder / "model.safetensors");
+  return Model::open(folder.path());
 }
 
 void zero_token_embeddings(const std::filesystem::path& path) {

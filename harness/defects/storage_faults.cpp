@@ -25,14 +25,10 @@ class Families {
   std::size_t next_ = 0;
 };
 
-bool same_shape(const KvCache& a, const KvCache& b) {
-  return a.batch() == b.batch() && a.shape().n_layer == b.shape().n_layer && a.shape().n_head == b.shape().n_head && a.shape().head_dim == b.shape().head_dim;
-}
-
 /// Copies columns [from, to) of `source` over the same columns of `target`, where both hold them. True if there were any.
 bool overwrite(const KvCache& source, KvCache& target, std::size_t from, std::size_t to) {
   const std::size_t first = std::max({from, source.gone(), target.gone()}), last = std::min({to, source.length(), target.length()});
-  if (!same_shape(source, target) || first >= last) return false;
+  if (source.batch() != target.batch() || source.shape() != target.shape() || first >= last) return false;
   const auto copy = [&](const StoredHead& read, const StoredHead& write) {
     for (std::size_t column = first; column < last; ++column) {
       std::ranges::copy(read.key(source.slot(column)), write.key(target.slot(column)).begin());
